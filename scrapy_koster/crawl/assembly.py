@@ -7,7 +7,7 @@ first component builds the other objects, and later components find them by the 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,14 +29,7 @@ from scrapy_koster.crawl.pages.stated import Stated
 from scrapy_koster.crawl.parking.inner import folder_of
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
-from scrapy_koster.crawl.replaying.replay import (
-    LastCopies,
-    NoFetch,
-    QuietAnnouncer,
-    Replay,
-    is_replay,
-    policy_of_replay,
-)
+from scrapy_koster.crawl.replaying.replay import Replay, is_replay
 from scrapy_koster.crawl.robot import Robot, copies_of
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.sites import Sites
@@ -79,7 +72,7 @@ class Assembly:
         self.stats, self.robot = crawler.stats, Robot(crawler, config)
         self.events = Events(crawler)
         self.announcer = Announcer(crawler, config)
-        self.finish = Finish(crawler, config)
+        self.finish = Finish(crawler)
         self.stated = Stated()
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
         """The JOBDIR, if the inner scheduler keeps its requests there."""
@@ -110,7 +103,10 @@ class Assembly:
             pacer=self.pacer,
             engine=self.engine,
         )
-        self.replay = _replay(crawler, config) if is_replay(crawler.settings) else None
+        self.replay: Replay | None = None
+        if is_replay(crawler.settings):
+            log = _log(crawler, Replay)
+            self.replay = Replay(crawler, config, self.stats, log, clock=self.clock, store=store)
 
     @property
     def is_replay(self) -> bool:
@@ -159,6 +155,9 @@ def build_sites(
 ) -> Sites:
     """Build the sites of a crawl. By default nothing defers requests and no delays apply."""
     clock, engine = clock_of(crawler), engine or Engine(crawler)
+    if parked is None:  # and no scheduler opens it
+        file = ParkedFile(crawler)
+        parked = ParkedRequests(crawler, file=file, engine=engine, ask_for=lambda *_: None)
     places = crawler.settings.getint("CONCURRENT_REQUESTS")
     limited = partial(LookaheadLimit.of_crawl, places=places, memory=config.memory_sites)
     limit = (parts.lookahead or limited)(clock, engine.wake)
@@ -192,20 +191,6 @@ def build_sites(
         ahead=limit,
     )
     return sites
-
-
-def _replay(crawler: Crawler, config: Config) -> Replay:
-    """Return the replay of a crawl, with its own sites, for which no robots.txt is fetched."""
-    clock = clock_of(crawler)
-    config = replace(config, policy=policy_of_replay(config.policy))
-    sites = build_sites(
-        crawler,
-        config,
-        QuietAnnouncer(crawler, config),
-        fetcher=NoFetch(crawler, config, crawler.stats, clock),
-        store=storage_of(crawler, config, kind=LastCopies),
-    )
-    return Replay(crawler, _log(crawler, Replay), clock, policy=config.policy, sites=sites)
 
 
 def storage_of(

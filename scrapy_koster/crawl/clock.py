@@ -1,8 +1,8 @@
-"""The time of a crawl: the only module of the package that reads a clock while a crawl runs.
+"""The time of a crawl. While a crawl runs, no other module of the package reads a clock.
 
-There are two kinds of time. What is stored or compared with what a site sent is in seconds since
-the epoch: a plain ``float``, whose name ends in ``_epoch`` or that is called ``now``. What waits
-inside this process goes by an ``Instant`` of the clock that never goes back.
+There are two kinds of time. Times that are stored, or compared with times of a site, are seconds
+since the epoch: a plain ``float`` whose name ends in ``_epoch`` or is ``now``. Waits inside this
+process use an ``Instant`` of the monotonic clock.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from scrapy.utils.asyncio import CallLaterResult
 
 Instant = float
-"""A point of time of the monotonic clock, in seconds; the name tells it from seconds since the
-epoch.
-"""
+"""A time of the monotonic clock in seconds, unlike seconds since the epoch."""
 
 _MOMENT_SECS = 0.1
 _T = TypeVar("_T")
@@ -36,24 +34,24 @@ NEVER = Instant(math.inf)
 
 
 class Clock:
-    """Tells the time, and waits: on an asyncio loop, on a Twisted reactor, or without a reactor.
+    """The time, timers and time-outs of a crawl, on an asyncio loop or a Twisted reactor.
 
-    Tests and the simulation use a subclass with a time of its own.
+    Tests and the simulation use subclasses.
     """
 
     epoch = staticmethod(time)
-    """The seconds since the epoch. Without a call between: it is read several times a request."""
+    """Return the seconds since the epoch. Runs several times for a request."""
     now: Callable[[], Instant] = staticmethod(monotonic)
-    """The time of the clock that never goes back; also without a call between."""
+    """Return the time of the monotonic clock."""
 
     def call_later(
         self, secs: float, function: Callable[..., object], *args: Any
     ) -> CallLaterResult:
-        """Call *function* in *secs* seconds; return a timer that can be cancelled."""
+        """Call *function* after *secs* seconds. Return a timer that can be cancelled."""
         return call_later(secs, function, *args)
 
     def every(self, secs: float, function: Callable[[], object]) -> Ticks:
-        """Call *function* every *secs* seconds, first after *secs*, until it is stopped."""
+        """Call *function* every *secs* seconds, first after *secs*, until the ticks stop."""
         return Ticks(self, secs, function)
 
     async def sleep(self, secs: float) -> None:
@@ -66,10 +64,10 @@ class Clock:
             timer.cancel()
 
     async def within(self, secs: float, awaited: Awaitable[_T]) -> _T:
-        """Return the result of *awaited*; after *secs* cancel it, and raise LateError.
+        """Return the result of *awaited*. Cancel it after *secs*, and raise LateError.
 
-        In a process that was stopped meanwhile the time is over before what has ended can say so:
-        it gets a moment for that.
+        If the process was suspended, the time is over before a result can arrive. So there is
+        another tenth of a second for the result.
         """
         running: Deferred[_T] = deferred_from_coro(awaited)
         late = []
@@ -90,17 +88,17 @@ class Clock:
             raise
         finally:
             timers[-1].cancel()
-        if late:  # it ended by itself when it was cancelled
+        if late:  # the coroutine caught the cancellation
             raise LateError
         return result
 
 
 class LateError(Exception):
-    """What was awaited has not ended in time."""
+    """A coroutine has not ended in time."""
 
 
 class Ticks:
-    """Calls a function again and again, until it is stopped."""
+    """Calls a function at regular intervals."""
 
     def __init__(self, clock: Clock, secs: float, function: Callable[[], object]) -> None:
         self._clock = clock
@@ -109,7 +107,7 @@ class Ticks:
         self._timer: CallLaterResult | None = clock.call_later(secs, self._tick)
 
     def stop(self) -> None:
-        """Call it no more."""
+        """Stop the calls."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -120,11 +118,11 @@ class Ticks:
 
 
 def clock_of(crawler: Crawler) -> Clock:
-    """Return the clock of *crawler*: every part of its crawl has the same."""
+    """Return the clock of *crawler*, which all parts of the crawl share."""
     return belonging(crawler, Clock, Clock)
 
 
 def set_clock(crawler: Crawler, clock: Clock) -> None:
-    """Have *crawler* use *clock*; RuntimeError if a part of its crawl has been built already."""
+    """Set the clock of *crawler*. Raises RuntimeError if a part of its crawl has another clock."""
     if belonging(crawler, Clock, lambda: clock) is not clock:
         raise RuntimeError("the crawl has a clock already: set it before anything is built")

@@ -105,7 +105,7 @@ class Enforcement:
         """Return the state and the step that decide for a site; *request* waits if necessary."""
         replay = self._parts.replay
         if replay is not None and replay.is_on:  # no site is asked
-            return await replay.last_known(state, request)
+            return await replay.last_known(state)
         if self._epoch() < state.until_epoch:
             return state, state.step
         return state, await self._sites.wait(state, request)

@@ -1,4 +1,4 @@
-"""Sends the signals of ``scrapy_koster.signals`` to whoever has connected to them."""
+"""Sends the signals of ``scrapy_koster.signals`` if receivers are connected."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Events:
         self._signals = crawler.signals
 
     def has_receivers(self, signal: object) -> bool:
-        """Return whether anybody has connected to *signal*."""
+        """Return whether *signal* has receivers."""
         senders, kinds = (self._signals.sender, Any), (signal, Any)
         return any(getReceivers(sender, kind) for sender in senders for kind in kinds)
 
     def send(self, signal: object, **named: object) -> None:
-        """Send *signal*, if anybody has connected to it."""
+        """Send *signal* if it has receivers."""
         if self.has_receivers(signal):
             self._signals.send_catch_log(signal, **named)

@@ -1,4 +1,4 @@
-"""The finish reasons of crawls that robots.txt let fetch nothing, or not everything."""
+"""The finish reasons of crawls in which robots.txt forbade or delayed requests."""
 
 from __future__ import annotations
 
@@ -17,36 +17,32 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from scrapy_koster.crawl.config import Config
-
 FORBIDDEN = "robotstxt_forbidden"
-"""What a crawl ends with of which every request was forbidden, in place of "finished"."""
+"""The finish reason instead of "finished" if every request was forbidden."""
 WAITING = "robotstxt_waiting"
-"""What a crawl ends with whose requests wait for the next run."""
+"""The finish reason if requests wait for the next run."""
 
 
 class Finish:
-    """Ends a crawl as FORBIDDEN if every request of it was forbidden, and no other one was met.
+    """Ends a crawl with FORBIDDEN if every request was forbidden.
 
-    It looks until the first request is sent, or ends in another way: that costs a crawl nothing.
+    The signals are disconnected as soon as a request is sent, or ends in another way.
     """
 
-    def __init__(self, crawler: Crawler, config: Config) -> None:
+    def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._forbidden = False
-        self._handlers: dict[object, Callable[..., None]] = {}
-        if not config.dry_run:
-            self._handlers = {
-                signals.request_reached_downloader: self._fetches,
-                signals.response_received: self._fetches,  # a page may come out of a cache
-                signals.spider_error: self._spider_error,
-                signals.spider_idle: self._spider_idle,
-            }
+        self._handlers: dict[object, Callable[..., None]] = {
+            signals.request_reached_downloader: self._fetches,
+            signals.response_received: self._fetches,  # a page may come out of a cache
+            signals.spider_error: self._spider_error,
+            signals.spider_idle: self._spider_idle,
+        }
         for signal, handler in self._handlers.items():
             crawler.signals.connect(handler, signal=signal)
 
     def ended_with(self, exception: Exception) -> None:
-        """Take note of how a request has ended that was not fetched."""
+        """Note the *exception* of a request that was not fetched."""
         if isinstance(exception, RobotsForbidden):
             self._forbidden = True
         else:
@@ -62,7 +58,7 @@ class Finish:
         self._handlers = {}
 
     def _spider_error(self, response: Response | None) -> None:
-        if response is None:  # start() has raised, which is a finish reason of its own
+        if response is None:  # start() has raised, which has its own finish reason
             self._look_no_more()
 
     def _spider_idle(self) -> None:

@@ -1,9 +1,10 @@
 """When a crawl has nothing else to do but wait for sites, and when it closes.
 
-A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. For requests that are
-parked in the scheduler Scrapy says when the crawl is idle (``spider_idle``). It does not say so
-while a request waits in place, inside the downloader: those of media pipelines and of
-``engine.download_async`` never pass the scheduler. So while there are some ``InPlace`` looks.
+A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. While requests are
+parked in the scheduler, Scrapy sends ``spider_idle`` when the crawl is idle. This signal is not
+sent while a request waits in place, inside the downloader: requests of media pipelines and of
+``engine.download_async`` never pass the scheduler. So the downloader is checked twice a second. The
+crawl is idle if the downloader has no other requests.
 """
 
 from __future__ import annotations
@@ -26,44 +27,60 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.protocol.access import Failure
 
-# Of the reason of a failure, so that there is room for the reason why it is given up.
+# The part of the reason of a failure that is kept in front of the reason for giving up.
 _REASON_CHARS = 100
-# Scrapy sends no signal when a crawl begins to close, either.
+# Scrapy sends no signal when a crawl begins to close either.
 _LOOK_SECS = 0.5
 
 
 class Crawl(Enum):
-    """What a crawl has to do besides waiting for sites."""
+    """Whether a crawl has other work than waiting for sites."""
 
     BUSY = "busy"
     """There are requests to download, or pages to scrape."""
     IDLE = "idle"
-    """There is nothing else to do, for less than KOSTER_IDLE_LIMIT_SECS."""
+    """There has been no other work for less than KOSTER_IDLE_LIMIT_SECS."""
     OVER = "over"
-    """There has been nothing else to do for KOSTER_IDLE_LIMIT_SECS."""
+    """There has been no other work for KOSTER_IDLE_LIMIT_SECS."""
     CLOSING = "closing"
     """The crawl has begun to close."""
 
 
 class IdleTimeout:
-    """Knows what the crawl has to do: OVER once it was idle for KOSTER_IDLE_LIMIT_SECS.
+    """The time without other work, and the requests that wait in place.
 
-    ``idle`` and ``busy`` may be called at any time. When there is something else to do, the time
-    begins anew.
+    The crawl is OVER after KOSTER_IDLE_LIMIT_SECS. ``idle`` and ``busy`` can be called at any time.
+    Other work restarts the time.
     """
 
-    def __init__(self, clock: Clock, limit_secs: float, over: Callable[[], None]) -> None:
-        """*over* is called when the time is over."""
+    def __init__(
+        self,
+        clock: Clock,
+        engine: Engine,
+        limit_secs: float,
+        *,
+        over: Callable[[], object],
+        closing: Callable[[], object],
+    ) -> None:
+        """*over* is called when the time is over, *closing* if the crawl begins to close.
+
+        *closing* is only called while requests wait in place.
+        """
         self._clock = clock
+        self._engine = engine
         self._limit_secs = limit_secs
         self._over = over
+        self._closing = closing
         self._timer: CallLaterResult | None = None
+        self._ticks: Ticks | None = None
         self.crawl = Crawl.BUSY
         self.is_by_hand = False
         """Whether a command fetches one page for a person who waits for it."""
+        self.in_place: Counter[Request] = Counter()
+        """The requests in place. A request can be downloaded twice at the same time."""
 
     def given_up(self, failure: Failure) -> Failure:
-        """Return *failure* with the reason why its site is given up."""
+        """Return *failure* with the reason for giving up its site."""
         if self.is_by_hand:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
         else:
@@ -72,30 +89,30 @@ class IdleTimeout:
         return replace(failure, reason=f"{printable(failure.reason, _REASON_CHARS)}; {why}")
 
     def have_none(self) -> None:
-        """Be over from the start: a person waits for one page, and may ask again."""
+        """Be over from the start, because a person waits for one page, and can try again."""
         self.is_by_hand = True
         self.crawl = Crawl.OVER
 
     def idle(self) -> None:
-        """Start the time: there is nothing else to do."""
+        """Start the time, because there is no other work."""
         if self.crawl is Crawl.BUSY:
             self.crawl = Crawl.IDLE
             self._timer = self._clock.call_later(self._limit_secs, self._end)
 
     def busy(self) -> None:
-        """Stop the time: there is something else to do."""
-        if self.crawl in (Crawl.IDLE, Crawl.OVER):
+        """Stop the time, because there is other work."""
+        if self.crawl is not Crawl.CLOSING:
             self._stop()
             self.crawl = Crawl.OVER if self.is_by_hand else Crawl.BUSY
 
     def begin_anew(self) -> None:
-        """Start the time again if it runs or is over: a site has failed for the first time."""
+        """Restart the time if it runs or is over, because a site failed for the first time."""
         if self.crawl is not Crawl.BUSY:
             self.busy()
             self.idle()
 
     def close(self) -> None:
-        """Stop the time for good: the crawl has begun to close."""
+        """Stop the time for good, because the crawl closes."""
         self._stop()
         self.crawl = Crawl.CLOSING
 
@@ -109,77 +126,35 @@ class IdleTimeout:
         self.crawl = Crawl.OVER
         self._over()
 
-
-class InPlace:
-    """The requests that wait in the downloader. The crawl can go on, be idle and close meanwhile.
-
-    The crawl is idle when the downloader has no other requests, and none was scheduled, fetched or
-    scraped since the last look. A callback that runs for longer than KOSTER_IDLE_LIMIT_SECS without
-    a request or an item does not keep the crawl busy.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        clock: Clock,
-        *,
-        timeout: IdleTimeout,
-        close: Callable[[], None],
-    ) -> None:
-        """*close* is called when the crawl has begun to close."""
-        self._engine = engine
-        self._clock = clock
-        self._timeout = timeout
-        self._close = close
-        self._requests: Counter[Request] = Counter()
-        """How many times each waits: the same one may be downloaded twice at once."""
-        self._ticks: Ticks | None = None
-        self._end_watch: Callable[[], None] | None = None
-        self._has_moved = True
-        """Whether a request has moved since the last look."""
-
-    def __len__(self) -> int:
-        return len(self._requests)
-
-    def __iter__(self) -> Iterator[Request]:
-        return iter(self._requests)
+    def is_work(self, request: Request) -> bool:
+        """Return whether the downloader has requests other than *request* that do not wait."""
+        return not self._engine.has_only({*self.in_place, request})
 
     @contextmanager
-    def waiting(self, request: Request, *, gives_place: bool) -> Iterator[None]:
-        """Have *request* wait meanwhile.
+    def waiting(self, request: Request, *, gives_place: bool = True) -> Iterator[None]:
+        """Return the context in which *request* waits in place.
 
-        With *gives_place* it holds no place of CONCURRENT_REQUESTS. In a crawl whose scheduler
-        holds nothing back those places are all that bounds how many requests wait.
+        With *gives_place* the request uses no place of CONCURRENT_REQUESTS meanwhile. If the
+        scheduler parks no requests, only these places limit the number of waiting requests.
         """
-        self._requests[request] += 1
+        self.in_place[request] += 1
         if self._ticks is None:
             self._ticks = self._clock.every(_LOOK_SECS, self._look)
-            self._end_watch = self._engine.when_moving(self._moved)
-            self._moved()
         try:
             with self._engine.place_given_up(request) if gives_place else nullcontext():
                 yield
         finally:
-            self._requests[request] -= 1
-            if not self._requests[request]:
-                del self._requests[request]
-            if not self._requests:
-                self._end()
-
-    def _end(self) -> None:
-        if self._ticks is not None and self._end_watch is not None:
-            self._ticks.stop()
-            self._end_watch()
-            self._ticks = self._end_watch = None
+            self.in_place[request] -= 1
+            if not self.in_place[request]:
+                del self.in_place[request]
+            if not self.in_place and self._ticks is not None:
+                self._ticks.stop()
+                self._ticks = None
 
     def _look(self) -> None:
         if self._engine.is_closing:
-            self._close()
-        elif self._has_moved or not self._engine.has_only(self._requests):
-            self._timeout.busy()
+            self._closing()
+        elif self._engine.has_only(self.in_place):
+            self.idle()
         else:
-            self._timeout.idle()
-        self._has_moved = False
-
-    def _moved(self) -> None:
-        self._has_moved = True
+            self.busy()

@@ -1,4 +1,4 @@
-"""The states of the sites that a crawl has met, by URL, in bounded memory."""
+"""The states of sites by URL, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from scrapy_koster.protocol.site import site_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Sites that requests wait for stay; so many are passed over for each new one.
+# Busy sites stay. At most so many are skipped for a new site.
 _EVICTED_AT_ONCE = 16
 _SPELLINGS_KEPT = 1000
 _SPELLING_CHARS = 300
 
 
 class SiteRecords:
-    """The states of *limit* sites (KOSTER_MEMORY_SITES): least recently used out first.
+    """The states of *limit* sites (KOSTER_MEMORY_SITES). The least recently used is evicted first.
 
-    *forget* is told of a site that is to go, and says whether it may: one that is busy stays.
+    *forget* is called with a site that is to be evicted, and returns False if the site is busy.
     """
 
     def __init__(self, limit: int, forget: Callable[[SiteState], bool]) -> None:
         self._limit = limit
         self._forget = forget
         self._states: OrderedDict[str, SiteState] = OrderedDict()
-        """By origin, without a default port; the most recently used is last."""
+        """By origin, without a default port. The most recently used is last."""
 
     def __len__(self) -> int:
         return len(self._states)
@@ -37,42 +37,37 @@ class SiteRecords:
         return iter(list(self._states.values()))
 
     def state_of(self, url: str) -> SiteState | None:
-        """Return the state of the site of *url*, None if robots.txt is not for it.
+        """Return the state of the site of *url*, or None if its scheme has no robots.txt.
 
-        Raises ValueError for an http or https URL that names no site.
+        Raises ValueError for an http or https URL without a valid site.
         """
         end = url.find("/", 8)
         origin = url if end < 0 else url[:end]
         state = self._states.get(origin)
         if state is None:
-            return self._found(origin)
+            site = _site_of(origin) if len(origin) <= _SPELLING_CHARS else site_of(origin)
+            if site is None:
+                return None
+            origin = str(site)
+            state = self._states.get(origin)
+            if state is None:
+                self._make_room()
+                state = self._states[origin] = SiteState(site)
         self._states.move_to_end(origin)
         return state
 
     def in_memory(self, url: str) -> SiteState | None:
-        """Return the state of the site of *url* if there is one; nothing is made or moved."""
+        """Return the state of the site of *url*, or None. No state is created."""
         end = url.find("/", 8)
         origin = url if end < 0 else url[:end]
         return self._states.get(origin) or self._states.get(str(site_of(origin)))
 
     def met(self, url: str) -> SiteState | None:
-        """Return what ``in_memory`` does, and None for a URL that names no site."""
+        """Return the state of the site of *url*, or None, also for an invalid URL."""
         try:
             return self.in_memory(url)
         except ValueError:
             return None
-
-    def _found(self, origin: str) -> SiteState | None:
-        site = _site_of(origin) if len(origin) <= _SPELLING_CHARS else site_of(origin)
-        if site is None:
-            return None
-        name = str(site)
-        state = self._states.get(name)
-        if state is None:
-            self._make_room()
-            state = self._states[name] = SiteState(site)
-        self._states.move_to_end(name)
-        return state
 
     def _make_room(self) -> None:
         for _ in range(_EVICTED_AT_ONCE):
@@ -85,5 +80,5 @@ class SiteRecords:
                 self._states.move_to_end(name)
 
 
-# Links spell a site in few ways ("http://a.com:80", "HTTP://A.com").
+# Links spell a site in a few ways ("http://a.com:80", "HTTP://A.com").
 _site_of = lru_cache(maxsize=_SPELLINGS_KEPT)(site_of)

@@ -1,6 +1,6 @@
-"""Runs the table of ``states``: has sites retrieved, and tells the requests that wait for them.
+"""Runs the table of ``states``: starts retrievals, and ends the waits of requests.
 
-``site_records`` has what is known of each site, and ``fetching.retriever`` learns what is not.
+``site_records`` contains the known sites, and ``fetching.retriever`` retrieves robots.txt files.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.idle import Crawl, IdleTimeout, InPlace
+from scrapy_koster.crawl.idle import Crawl, IdleTimeout
 from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, Fate, State, event_of
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Defer, Refuse, waits
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Settled, Step
 
-# Some loops cannot set a timer for longer. A site is looked at again then.
+# Some event loops have no longer timers. A site is looked at again then.
 _TIMER_MOST_SECS = 86400.0
 
 
@@ -46,13 +46,11 @@ class Sites:
         records: SiteRecords,
         retriever: Retriever,
         announcer: Announcer,
-        parked: ParkedRequests | None,
+        parked: ParkedRequests,
         pacer: Pacer | None,
         ahead: LookaheadLimit,
     ) -> None:
-        """*parked* has the requests that wait in the scheduler, if any do. *pacer* is closed with
-        the sites.
-        """
+        """*parked* has the requests in the scheduler. *pacer* is closed with the sites."""
         self._policy = config.policy
         self._clock = clock
         self._engine = engine
@@ -64,38 +62,37 @@ class Sites:
         self.ahead = ahead
         self.state_of = records.state_of
         self.in_memory = records.in_memory
-        self.idle_timeout = IdleTimeout(clock, config.idle_limit_secs, self._give_up_waiting)
-        self.in_place = InPlace(
-            engine,
+        self.idle_timeout = IdleTimeout(
             clock,
-            timeout=self.idle_timeout,
-            close=self._close,
+            engine,
+            config.idle_limit_secs,
+            over=self._give_up_waiting,
+            closing=self._close,
         )
 
     def prepare(self) -> None:
-        """Have ready what a retrieval needs, before a request waits for it."""
+        """Open the storage before a request waits for that."""
         self._retriever.open()
 
     def current_step(self, state: SiteState) -> Step:
-        """Return what to do now with a request to the site."""
+        """Return the step for a request to the site now."""
         return state.take_step(now=self._clock.epoch(), policy=self._policy)
 
     # Which requests wait.
 
     def waiting_for(self, state: SiteState) -> int:
-        """Return how many requests wait for the site."""
-        # Parked requests are counted by site: one that left the memory may have a new state.
+        """Return the number of requests that wait for the site."""
+        # Parked requests are counted by site, because a site that was evicted gets a new state.
         if state.page is None:
             return 0
-        parked = 0 if self._parked is None else self._parked.waiting_in(str(state.site))
-        return parked + len(state.waiters)
+        return self._parked.waiting_in(str(state.site)) + len(state.waiters)
 
     def is_awaited(self, state: SiteState) -> bool:
-        """Return whether requests wait for the site, or have since it was last looked at."""
+        """Return whether requests wait for the site, or have waited since the last look."""
         return state.page is not None
 
     def is_retrieving(self) -> bool:
-        """Return whether an answer is on its way that requests wait for."""
+        """Return whether requests wait for an answer that is on its way."""
         under_way = self._retriever.under_way
         return any(self.waiting_for(each) and not self._has_failed(each) for each in under_way)
 
@@ -106,9 +103,9 @@ class Sites:
     # Requests begin to wait.
 
     def ask_for(self, state: SiteState, request: Request) -> None:
-        """Have the site retrieved, now or when it is due: *request* is parked for it.
+        """Start the retrieval of the site, now or when it is due, for *request*, which is parked.
 
-        It waits because of the step that was taken last.
+        The step that was taken last made *request* wait.
         """
         self._announcer.begins_to_wait(state)
         state.page = request
@@ -119,37 +116,31 @@ class Sites:
             self.look(state)
 
     async def wait(self, state: SiteState, request: Request) -> Settled:
-        """Wait in place until requests to the site can be decided; return the step then.
+        """Wait in place until requests to the site can be decided, and return the step then.
 
-        At the latest until KOSTER_DEFER_LIMIT_SECS have passed since it first failed, or until the
+        The wait ends at the latest KOSTER_DEFER_LIMIT_SECS after the first failure, or when the
         crawl closes.
         """
-        if self.idle_timeout.crawl is not Crawl.OVER or not isinstance(state.known, Failure):
-            self.idle_timeout.busy()  # else nothing was fetched since the site was given up
+        if not isinstance(state.known, Failure) or self.idle_timeout.is_work(request):
+            self.idle_timeout.busy()
         self.ask_for(state, request)
         step = self.current_step(state)
         if (ending := self._ending(state, step)) is not None:
-            step = self._refusal(state, ending)
-        gives_place = self._parked is not None and self._parked.is_open
+            step = ending[1]
         while waits(step):
             told: Deferred[Step] = Deferred()
-            # Again: what it waited for may have ended meanwhile, with no request that waited.
+            # Again, because the last attempt may have ended while no request waited.
             state.page = request
             state.waiters = (*state.waiters, told)
             self._need(state, step)
-            with self.in_place.waiting(request, gives_place=gives_place):
+            with self.idle_timeout.waiting(request, gives_place=self._parked.is_open):
                 step = await maybe_deferred_to_future(told)
         return step
-
-    def renew(self, state: SiteState) -> None:
-        """Have a site retrieved for which requests wait, or set the time of its next attempt."""
-        self._need(state, self.current_step(state))
 
     def _need(self, state: SiteState, step: Step) -> None:
         """Start an attempt or a timer for the requests that wait because of *step*.
 
-        By now the step may be another: time may have decided it. What is started here looks at the
-        site when it ends.
+        The step may have changed with time. The attempt or timer looks at the site when it ends.
         """
         if self.idle_timeout.crawl is Crawl.CLOSING or not waits(step):
             return
@@ -161,15 +152,15 @@ class Sites:
     # The table.
 
     def happens(self, state: SiteState, event: Event) -> Action:
-        """Move the site, and start what the table says. Return the action.
+        """Move the site to its next state, and return the action. Start an attempt or a timer.
 
-        KeyError if the table has no such move.
+        Raises KeyError if the table has no such move.
         """
         state.state, action = TABLE[state.state, event]
         if state.state is not State.DEFERRED:
             self._stop_timer(state)
         if action is Action.FETCH:
-            assert state.page is not None  # a request needs it
+            assert state.page is not None  # a request waits
             self._retriever.retrieve(state, state.page)
         elif action is Action.SET_TIMER and state.timer is None and isinstance(state.step, Defer):
             secs = max(0.0, state.step.until - self._clock.epoch())
@@ -187,16 +178,16 @@ class Sites:
         self.look(state)
 
     def ended(self, state: SiteState) -> None:
-        """Tell the requests that wait what the attempt has led to."""
+        """Move the site after an attempt, and end the waits of requests."""
         self.ahead.ends(state)
         step = self.current_step(state)
         if isinstance(step, Defer) and step.failure.attempts == 1:
-            # The attempt may have taken all of the time, and there shall be a second one.
+            # Else a first attempt that hangs uses up the idle time, and there is no second one.
             self.idle_timeout.begin_anew()
         self._look(state, self.happens(state, event_of(step)))
 
     def look(self, state: SiteState) -> None:
-        """Tell the requests that wait for the site if time or the crawl has decided about them."""
+        """End the waits of requests to the site if time or the crawl has decided them."""
         self.ahead.ends(state)
         step, action = self.current_step(state), Action.NOTHING
         if state.state is not State.FETCHING:
@@ -206,51 +197,46 @@ class Sites:
     def _look(self, state: SiteState, action: Action) -> None:
         step = told = state.step
         if (ending := self._ending(state, step)) is not None:
-            action = self.happens(state, ending)
-            told = self._refusal(state, ending)
+            event, told = ending
+            action = self.happens(state, event)
         fates = FATES[action]
-        is_kept = self._parked is not None and self._parked.is_kept
-        parked = fates.kept if is_kept else fates.parked
+        parked = fates.kept if self._parked.is_kept else fates.parked
         announced = step if parked is Fate.KEEP else told
         self._announcer.announce(state, announced, self.waiting_for(state))
         if fates.in_place is not Fate.WAIT:
             waiters, state.waiters = state.waiters, ()
             for waiter in waiters:
                 waiter.callback(told)
-        if self._parked is not None and self.idle_timeout.crawl is not Crawl.CLOSING:
+        if self.idle_timeout.crawl is not Crawl.CLOSING:
             self._parked.settled(state, parked, told)
         if self.waiting_for(state):
-            # A failure is tried again in its time, which may have come already.
+            # The time of the next attempt may have come already.
             self._need(state, step)
         else:
             state.page = None
 
     # The end of waiting.
 
-    def _ending(self, state: SiteState, step: Step) -> Event | None:
-        """Return the event by which the crawl ends the wait for the site, if it does."""
+    def _ending(self, state: SiteState, step: Step) -> tuple[Event, Refuse] | None:
+        """Return the event with which the crawl ends the wait for the site, and the step then.
+
+        Returns None if the wait goes on, or has ended without the crawl.
+        """
+        crawl, known = self.idle_timeout.crawl, state.known
         if not waits(step):
             return None
-        if self.idle_timeout.crawl is Crawl.CLOSING:
-            return Event.CLOSING
-        if self.idle_timeout.crawl is Crawl.OVER and self._has_failed(state):
-            return Event.IDLE
+        if crawl is Crawl.CLOSING:
+            return Event.CLOSING, self.closing()
+        if crawl is Crawl.OVER and isinstance(known, Failure) and self._has_failed(state):
+            return Event.IDLE, Refuse(self.idle_timeout.given_up(known), self._clock.epoch())
         return None
 
-    def _refusal(self, state: SiteState, ending: Event) -> Refuse:
-        """Return the step of the requests that do not wait any longer."""
-        if ending is Event.CLOSING:
-            return self.closing()
-        assert isinstance(state.known, Failure)  # it has failed
-        return Refuse(self.idle_timeout.given_up(state.known), self._clock.epoch())
-
     def closing(self) -> Refuse:
-        """Return the step of a site that is not known when the crawl closes."""
+        """Return the step of an unknown site when the crawl closes."""
         now = self._clock.epoch()
         return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
 
     def _give_up_waiting(self) -> None:
-        self._engine.when_fetching(self.idle_timeout.busy)
         for state in self._records:
             if self.waiting_for(state):
                 self.look(state)
@@ -267,31 +253,23 @@ class Sites:
                 self.look(state)
 
     async def close(self) -> None:
-        """End what is under way and close the storage. Nothing is left behind."""
+        """Cancel attempts and timers, and close the storage."""
         self._close()
         await self._retriever.close()
 
     # Eviction.
 
     def forget(self, state: SiteState) -> bool:
-        """Return whether a site may leave the memory; if so, nothing of it is left here.
+        """Return whether a site can be evicted. If so, remove its timer.
 
-        Later the site has another state, for which requests may wait.
+        Requests may wait for a new state of the site later.
         """
-        if self._is_busy(state):
+        if state.state is State.FETCHING or self.waiting_for(state):
+            return False
+        # A request in the downloader is checked again when it is sent.
+        requests = (*self._engine.under_way, *self.idle_timeout.in_place)
+        if any(self._records.met(request.url) is state for request in requests):
             return False
         state.page = None
         self._stop_timer(state)
         return True
-
-    def _is_busy(self, state: SiteState) -> bool:
-        return (
-            state.state is State.FETCHING
-            or self.waiting_for(state) > 0
-            or self._is_under_way(state)
-        )
-
-    def _is_under_way(self, state: SiteState) -> bool:
-        """Return whether the downloader has a request to the site, which is checked once more."""
-        requests = (*self._engine.under_way, *self.in_place)
-        return any(self._records.met(request.url) is state for request in requests)

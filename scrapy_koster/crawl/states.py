@@ -1,37 +1,36 @@
-"""The life of a site in a crawl: states, events, and one table of what leads from one to another.
+"""The life of a site in a crawl: states, events, and one table of the moves.
 
-A site is known to a crawl by a ``SiteState``. It holds what was learnt (``facts``), the step that
-follows from it (``protocol.step``: Obey, Pass, Ask, Defer or Refuse), and the state in which the
-requests to it are:
+A crawl has a ``SiteState`` for a site. The state contains the known facts (``facts``), the step
+that follows from the facts (``protocol.step``: Obey, Pass, Ask, Defer or Refuse), and the state of
+requests to the site:
 
     UNKNOWN --- a request needs it ---> FETCHING --- the attempt ends ---> SETTLED   Obey, Pass
        ^                                   ^                               GIVEN_UP  Refuse
        |                                   '-- the time has come -- DEFERRED         Defer
-       '------------ what is known is not valid any more ----------'
+       '------------ the facts are not valid any more ----------'
 
-Requests wait while it is UNKNOWN, FETCHING or DEFERRED. Only ``Sites`` moves a site, by
-``Sites.happens``. A move that is not in ``TABLE`` raises.
+Requests wait while the site is UNKNOWN, FETCHING or DEFERRED. Only ``Sites.happens`` moves a site.
+A move that is not in ``TABLE`` raises.
 
-Four events follow from the step, so that the state cannot contradict what is known: ANSWERED,
-FAILED, LIMIT, DUE (``event_of``). Time alone changes a step, without any event: a copy expires, the
-time of an attempt comes. Whoever looks at the site next finds out. That is why all four may come in
-each state, also after somebody has put a clock back. While an attempt is under way only its end
-moves the site.
+Four events follow from the step, so that the state cannot contradict the facts: ANSWERED, FAILED,
+LIMIT, DUE (``event_of``). Time changes a step without an event: a copy expires, or the time of an
+attempt comes. The next look at the site finds out. So these four events can happen in any state,
+also after the clock was set back. During an attempt only its end moves the site.
 
 Three events come from the crawl:
 
-- NEEDED: a request begins to wait, or still waits after the site was looked at. It starts an
-  attempt, or the timer of the next one. No request needs a site that is settled or given up: the
+- NEEDED: a request begins to wait, or still waits after a look at the site. This starts an attempt,
+  or the timer of the next attempt. No request needs a site that is settled or given up, because the
   request is decided at once.
-- IDLE: the crawl has had nothing else to do for KOSTER_IDLE_LIMIT_SECS, and the last attempt
-  failed. It does not move the site, which may be tried again if the crawl goes on. A site that was
-  never asked does not become idle: its answer is still expected.
-- CLOSING: the crawl closes. Nothing begins any more.
+- IDLE: the crawl has had no other work for KOSTER_IDLE_LIMIT_SECS, and the last attempt failed. The
+  site does not move, and can be tried again if the crawl goes on. A site before the end of its
+  first attempt does not become idle, because an answer is expected.
+- CLOSING: the crawl closes. No attempt begins any more.
 
-An action says what becomes of the requests that wait, by the place where they wait (``Fates``). A
-request that waits in place, inside the downloader, has to end before the crawl can. A request that
-is parked in the scheduler is handed back to the queue when the crawl closes, and if that queue is
-kept for the next run (JOBDIR, scrapy-redis) it need not be refused either.
+An action decides the waiting requests, by the place where they wait (``Fates``). A request that
+waits in place, inside the downloader, has to end before the crawl can end. A request that is parked
+in the scheduler goes back to the queue when the crawl closes. If the queue is kept for the next run
+(JOBDIR, scrapy-redis), an idle crawl does not refuse the request either.
 
 docs/architecture.md shows both tables. ``python -m harness.state_tables`` writes them from here.
 """
@@ -64,43 +63,41 @@ if TYPE_CHECKING:
 
 
 class State(Enum):
-    """What the requests to a site wait for."""
+    """The state of a site, and of its requests."""
 
     UNKNOWN = "unknown"
-    """Nothing valid is known, and no attempt is under way."""
+    """There are no valid facts, and no attempt is under way."""
     FETCHING = "fetching"
-    """An attempt is under way: the storage or the site is asked."""
+    """An attempt is under way, with the storage or the site."""
     DEFERRED = "deferred"
-    """The last attempt failed. The site is asked again later."""
+    """The last attempt failed. There is another attempt later."""
     SETTLED = "settled"
-    """Requests do not wait: the copy decides, or they pass (KOSTER_UNAVAILABLE)."""
+    """Requests do not wait. The copy decides them, or they pass (KOSTER_UNAVAILABLE)."""
     GIVEN_UP = "given up"
-    """Requests do not wait: they are refused."""
+    """Requests are refused."""
 
 
 class Event(Enum):
-    """What happens to a site."""
+    """An event in the life of a site."""
 
     NEEDED = "needed"
-    """A request waits for it."""
+    """A request waits for the site."""
     ANSWERED = "answered"
-    """Its requests can be decided: step Obey or Pass."""
+    """Requests can be decided: step Obey or Pass."""
     FAILED = "failed"
-    """It failed, and is asked again later: step Defer."""
+    """An attempt failed, and there is another one later: step Defer."""
     LIMIT = "limit"
-    """It failed for KOSTER_DEFER_LIMIT_SECS or for good: step Refuse."""
+    """Attempts failed for KOSTER_DEFER_LIMIT_SECS, or an attempt failed for good: step Refuse."""
     DUE = "due"
-    """Nothing is known, what is known is not valid any more, or the time of the next attempt has
-    come: step Ask.
-    """
+    """There are no valid facts, or the time of the next attempt has come: step Ask."""
     IDLE = "idle"
-    """The crawl has had nothing else to do for KOSTER_IDLE_LIMIT_SECS, and the site has failed."""
+    """The crawl has had no other work for KOSTER_IDLE_LIMIT_SECS, and the site has failed."""
     CLOSING = "closing"
     """The crawl closes."""
 
 
 class Action(Enum):
-    """What is done when a site moves."""
+    """An action when a site moves."""
 
     NOTHING = "nothing"
     FETCH = "starts an attempt"
@@ -112,61 +109,50 @@ class Action(Enum):
 
 
 class Fate(Enum):
-    """What becomes of a request that waits."""
+    """The fate of a waiting request."""
 
     WAIT = "waits"
     GO = "goes on"
-    """It is decided by the copy, or passes (KOSTER_UNAVAILABLE = "allow")."""
+    """The copy decides the request, or the request passes (KOSTER_UNAVAILABLE = "allow")."""
     GIVE_UP = "is refused"
-    """It ends with RobotsUnavailable."""
+    """The request ends with RobotsUnavailable."""
     KEEP = "stays parked"
-    """It is there for the next run, or until the scheduler hands it back."""
+    """The request stays for the next run, or until the scheduler hands it back."""
 
 
 class Fates(NamedTuple):
-    """What becomes of the requests that wait, by the place where they do."""
+    """The fates of waiting requests, by the place where they wait."""
 
     in_place: Fate
-    """Inside the downloader: they never passed a scheduler that holds requests back."""
+    """Inside the downloader. These requests never passed a scheduler that parks requests."""
     parked: Fate
-    """In the scheduler, in a crawl whose requests end with it."""
+    """In the scheduler of a crawl without a queue that is kept."""
     kept: Fate
-    """In the scheduler, in a crawl whose queue is kept for the next run."""
+    """In the scheduler of a crawl whose queue is kept for the next run."""
 
 
 _S, _E, _A = State, Event, Action
+_FROM_STEPS = {
+    _E.ANSWERED: (_S.SETTLED, _A.LET_GO),
+    _E.FAILED: (_S.DEFERRED, _A.NOTHING),
+    _E.LIMIT: (_S.GIVEN_UP, _A.REFUSE),
+    _E.DUE: (_S.UNKNOWN, _A.NOTHING),
+}
+"""The moves of the four events that follow from a step. They are the same in all states."""
+
 TABLE: dict[tuple[State, Event], tuple[State, Action]] = {
+    **{(state, event): then for state in State for event, then in _FROM_STEPS.items()},
     (_S.UNKNOWN, _E.NEEDED): (_S.FETCHING, _A.FETCH),
-    (_S.UNKNOWN, _E.ANSWERED): (_S.SETTLED, _A.LET_GO),
-    (_S.UNKNOWN, _E.FAILED): (_S.DEFERRED, _A.NOTHING),
-    (_S.UNKNOWN, _E.LIMIT): (_S.GIVEN_UP, _A.REFUSE),
-    (_S.UNKNOWN, _E.DUE): (_S.UNKNOWN, _A.NOTHING),
     (_S.UNKNOWN, _E.IDLE): (_S.UNKNOWN, _A.GIVE_UP),
     (_S.UNKNOWN, _E.CLOSING): (_S.UNKNOWN, _A.HOLD),
     (_S.FETCHING, _E.NEEDED): (_S.FETCHING, _A.NOTHING),
-    (_S.FETCHING, _E.ANSWERED): (_S.SETTLED, _A.LET_GO),
-    (_S.FETCHING, _E.FAILED): (_S.DEFERRED, _A.NOTHING),
-    (_S.FETCHING, _E.LIMIT): (_S.GIVEN_UP, _A.REFUSE),
-    (_S.FETCHING, _E.DUE): (_S.UNKNOWN, _A.NOTHING),
     (_S.FETCHING, _E.IDLE): (_S.FETCHING, _A.GIVE_UP),
     (_S.FETCHING, _E.CLOSING): (_S.FETCHING, _A.HOLD),
     (_S.DEFERRED, _E.NEEDED): (_S.DEFERRED, _A.SET_TIMER),
-    (_S.DEFERRED, _E.ANSWERED): (_S.SETTLED, _A.LET_GO),
-    (_S.DEFERRED, _E.FAILED): (_S.DEFERRED, _A.NOTHING),
-    (_S.DEFERRED, _E.LIMIT): (_S.GIVEN_UP, _A.REFUSE),
-    (_S.DEFERRED, _E.DUE): (_S.UNKNOWN, _A.NOTHING),
     (_S.DEFERRED, _E.IDLE): (_S.DEFERRED, _A.GIVE_UP),
     (_S.DEFERRED, _E.CLOSING): (_S.DEFERRED, _A.HOLD),
-    (_S.SETTLED, _E.ANSWERED): (_S.SETTLED, _A.LET_GO),
-    (_S.SETTLED, _E.FAILED): (_S.DEFERRED, _A.NOTHING),
-    (_S.SETTLED, _E.LIMIT): (_S.GIVEN_UP, _A.REFUSE),
-    (_S.SETTLED, _E.DUE): (_S.UNKNOWN, _A.NOTHING),
-    (_S.GIVEN_UP, _E.ANSWERED): (_S.SETTLED, _A.LET_GO),
-    (_S.GIVEN_UP, _E.FAILED): (_S.DEFERRED, _A.NOTHING),
-    (_S.GIVEN_UP, _E.LIMIT): (_S.GIVEN_UP, _A.REFUSE),
-    (_S.GIVEN_UP, _E.DUE): (_S.UNKNOWN, _A.NOTHING),
 }
-"""The next state, and what is done. Whatever is not in it cannot happen: a KeyError is a defect."""
+"""The next state and the action. Other moves cannot happen: a KeyError is a defect."""
 
 _WAIT = Fates(Fate.WAIT, Fate.WAIT, Fate.WAIT)
 FATES: dict[Action, Fates] = {
@@ -198,33 +184,33 @@ def _nothing(_url: str, _robot: str | bytes) -> bool:
 
 
 class Facts(NamedTuple):
-    """What is known of a site, learnt at one moment."""
+    """The facts about a site, which were learnt at the same time."""
 
     known: Known | None = None
     source: Source = Source.FETCHED
     parser: RobotParser | None = None
-    """The parser of the copy that is known, if that has rules."""
+    """The parser of the copy, if the copy has rules."""
     watch: Watch | None = None
     """Finds pages that RFC 9309 forbids, if the draft decides and allows such pages."""
     usage: UsageLines | None = None
-    """The statements in the file of what its pages may be used for, if there may be any."""
+    """The usage preferences in the file, if there may be any."""
     defect: TwistedFailure | None = None
-    """The error of a component of the crawl, if that made the last attempt fail."""
+    """The error of a component of the crawl that made the last attempt fail."""
 
 
 class SiteState:
-    """What is known of one site, and what follows from it.
+    """The facts about one site, its step and its state.
 
-    ``allows(url, robot)`` answers for the site until ``until_epoch``, in seconds since the
-    epoch; from then on ``take_step`` has to be called first.
+    ``allows(url, robot)`` is valid until ``until_epoch``, in seconds since the epoch. Call
+    ``take_step`` first after that time.
 
-    Each field has one writer:
+    A field has one writer:
 
     - ``facts``: ``learn``, which the retriever calls;
     - ``step``, ``allows``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``state``, ``page``, ``waiters``, ``timer``: ``Sites``;
     - ``delays``: ``pacing.delays``;
-    - ``standing``, ``is_deferred``, ``hazards``: the announcer.
+    - ``standing``, ``is_deferred``, ``hazards``: the announcer; ``standing`` also ``Replay``.
     """
 
     __slots__ = (
@@ -241,43 +227,43 @@ class SiteState:
         self.until_epoch = 0.0
         self.state = State.UNKNOWN
         self.page: Request | None = None
-        """The request on whose behalf the site is asked; None if no request waits for it."""
+        """The request for which the robots.txt is fetched, or None if no request waits."""
         self.waiters: tuple[Deferred[Step], ...] = ()
-        """Of the requests that wait in place."""
+        """The waits of the requests in place."""
         self.timer: CallLaterResult | None = None
-        """Of the next attempt."""
+        """The timer of the next attempt."""
         self.delays: dict[str, Delay | None] | None = None
-        """The delay that the file requests for each name; None if it has not been read for it."""
+        """The delays in the file, by name of the robot. None before they are read."""
         self.standing: Standing | None = None
-        """What the site was last announced as."""
+        """The last announced status of the site."""
         self.is_deferred = False
-        """Whether it was announced that visits to it are deferred, and nothing else since."""
+        """Whether the last announcement was that visits are deferred."""
         self.hazards: frozenset[Cause] = frozenset()
-        """Why RFC 9309 forbids pages of it that were let through."""
+        """The reasons why RFC 9309 forbids pages that the draft allowed."""
 
     @property
     def known(self) -> Known | None:
-        """What is known of the site: a copy of its robots.txt, a failure, or nothing."""
+        """The copy of the robots.txt, a failure, or None."""
         return self.facts.known
 
     @property
     def source(self) -> Source:
-        """Where that was learnt from."""
+        """The source of ``known``."""
         return self.facts.source
 
     @property
     def parser(self) -> RobotParser | None:
-        """The parser of the copy that is known, if that has rules."""
+        """The parser of the copy, if the copy has rules."""
         return self.facts.parser
 
     def learn(self, facts: Facts) -> None:
-        """Take what is known now."""
+        """Replace the facts."""
         self.facts = facts
         self.delays = None
         self.until_epoch = 0.0
 
     def take_step(self, *, now: float, policy: Policy) -> Step:
-        """Return what to do *now* with a request to the site."""
+        """Return the step for a request to the site at the time *now*."""
         if now >= self.until_epoch:
             step = self.step = next_step(self.known, now=now, policy=policy)
             if waits(step):

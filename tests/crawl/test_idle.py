@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from harness.crawling import Crawl
 
@@ -17,6 +20,11 @@ def nobody() -> None:
     raise AssertionError
 
 
+def timeout(limit_secs: float, over: Callable[[], object] = nobody) -> IdleTimeout:
+    engine: Any = None
+    return IdleTimeout(Clock(), engine, limit_secs, over=over, closing=nobody)
+
+
 @pytest.mark.parametrize(
     ("by_hand", "why"),
     [
@@ -25,7 +33,7 @@ def nobody() -> None:
     ],
 )
 def test_why_a_site_is_given_up(by_hand: bool, why: str) -> None:
-    patience = IdleTimeout(Clock(), 9.5, nobody)
+    patience = timeout(9.5)
     if by_hand:
         patience.have_none()
     assert patience.given_up(FAILURE).reason == f"HTTP 503; {why}"
@@ -33,13 +41,13 @@ def test_why_a_site_is_given_up(by_hand: bool, why: str) -> None:
 
 def test_a_long_reason_leaves_room_for_that() -> None:
     long = Failure("x" * 999, 1, since=1, asked=2, retry=3, stale=None)
-    reason = IdleTimeout(Clock(), 9.5, nobody).given_up(long).reason
+    reason = timeout(9.5).given_up(long).reason
     assert reason.startswith("x" * 97 + "...; there was nothing")
 
 
 async def test_it_is_over_once_and_begins_anew(crawl: Crawl) -> None:
     over: list[State] = []
-    patience = IdleTimeout(Clock(), 0.02, lambda: over.append(patience.crawl))
+    patience = timeout(0.02, lambda: over.append(patience.crawl))
     assert patience.crawl is State.BUSY
     for _ in range(3):
         patience.idle()
@@ -53,14 +61,14 @@ async def test_it_is_over_once_and_begins_anew(crawl: Crawl) -> None:
 
 
 async def test_who_is_busy_again_is_not_over() -> None:
-    patience = IdleTimeout(Clock(), 60.0, nobody)
+    patience = timeout(60.0)
     patience.idle()
     patience.busy()  # or a timer would be left behind
     assert patience.crawl is State.BUSY
 
 
 def test_by_hand_it_is_over_whatever_comes() -> None:
-    patience = IdleTimeout(Clock(), 60.0, nobody)
+    patience = timeout(60.0)
     patience.have_none()
     patience.idle()
     patience.busy()

@@ -21,8 +21,7 @@ from scrapy_redis.queue import FifoQueue, LifoQueue, PriorityQueue
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking import redis_backup as module
-from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
-from scrapy_koster.crawl.parking.worker_leases import WorkerLeases, push_of
+from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of, push_of
 
 QUEUES = [PriorityQueue, FifoQueue, LifoQueue]
 SPIDER = Spider("waiting")
@@ -44,24 +43,27 @@ def fields(count: int, score: int = 0) -> list[str]:
     return [f"{score} {number}" for number in range(count)]
 
 
-def encoded(queue: Any, names: list[str]) -> dict[str, bytes]:
+def placed(names: list[str]) -> dict[tuple[int, int], Request]:
+    places = {name: tuple(map(int, name.split())) for name in names}
     return {
-        name: queue._encode_request(Request(f"http://a.example/{name.replace(' ', '/')}"))
-        for name in names
+        (score, number): Request(f"http://a.example/{score}/{number}")
+        for score, number in places.values()
     }
 
 
-def worker(queue: Any, names: list[str], *, secs: float = 30, lease: str = "waits") -> WorkerLeases:
+def worker(queue: Any, names: list[str], *, lease: str = "waits") -> RedisBackup:
     """One that has these parked."""
-    workers = WorkerLeases(queue, push_of(queue) or "")
-    workers.renew(secs, lease, encoded(queue, names))
-    return workers
+    one = RedisBackup(LOG, Woken(), StillClock(), queue, push_of(queue) or "")
+    one._renew(placed(names).items())
+    if lease == "done":
+        one.others_wait()
+    return one
 
 
-def dead(queue: Any, names: list[str]) -> WorkerLeases:
-    workers = worker(queue, names)
-    queue.server.delete(workers._key("lease", workers._me))
-    return workers
+def dead(queue: Any, names: list[str]) -> RedisBackup:
+    one = worker(queue, names)
+    queue.server.delete(one._key("lease", one._me))
+    return one
 
 
 def popped(queue: Any) -> list[str]:
@@ -70,13 +72,13 @@ def popped(queue: Any) -> list[str]:
 
 
 def test_more_than_one_look_moves(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_koster.crawl.parking.worker_leases.MOVED_AT_ONCE", 50)
+    monkeypatch.setattr("scrapy_koster.crawl.parking.redis_backup.MOVED_AT_ONCE", 50)
     dead(queue, fields(1_000))
     own = worker(queue, [])
-    moved, left = own.look()
+    moved, left = own._look()
     assert 50 <= moved < 1_000
     assert left == 1_000 - moved
-    while own.look()[1]:
+    while own._look()[1]:
         pass
     assert len(popped(queue)) == 1_000
 
@@ -84,13 +86,13 @@ def test_more_than_one_look_moves(queue: Any, monkeypatch: pytest.MonkeyPatch) -
 def test_who_holds_the_lease_is_left_alone(queue: Any) -> None:
     worker(queue, fields(3))
     worker(queue, fields(4), lease="done")
-    assert worker(queue, []).look() == (0, 3)
+    assert worker(queue, [])._look() == (0, 3)
     assert popped(queue) == []
 
 
 def test_the_priorities_stay(queue: Any) -> None:
     dead(queue, ["5 0", "-7 1", "0 2"])
-    worker(queue, []).look()
+    worker(queue, [])._look()
     assert popped(queue) == ["-7 1", "0 2", "5 0"]
 
 
@@ -99,7 +101,7 @@ def test_several_take_over_at_once(queue: Any) -> None:
         dead(queue, fields(2_000))
     queue.server.delete(queue.key)
     moved: list[int] = []
-    looking = [Thread(target=lambda: moved.append(worker(queue, []).look()[0])) for _ in range(4)]
+    looking = [Thread(target=lambda: moved.append(worker(queue, [])._look()[0])) for _ in range(4)]
     for thread in looking:
         thread.start()
     for thread in looking:
@@ -109,29 +111,29 @@ def test_several_take_over_at_once(queue: Any) -> None:
 
 def test_who_goes_on_after_its_lease_is_told_what_it_has_no_more(queue: Any) -> None:
     stopped = dead(queue, fields(3))
-    worker(queue, []).look()
-    stopped.renew(30, "waits", encoded(queue, ["0 7"]))
-    assert [stopped.remove(field) for field in [*fields(3), "0 7", "0 8"]] == [
+    worker(queue, [])._look()
+    stopped._renew(placed(["0 7"]).items())
+    assert [stopped._removed(field) for field in [*fields(3), "0 7", "0 8"]] == [
         *[True] * 3,
         *[False] * 2,
     ]
-    assert worker(queue, []).look() == (0, 0)
+    assert worker(queue, [])._look() == (0, 0)
 
 
 def test_data_that_is_lost_is_nobody_elses(queue: Any) -> None:
     own = worker(queue, fields(3))
     queue.server.delete(*queue.server.keys(f"{queue.key}*"))
-    assert not own.remove("0 0")
+    assert not own._removed("0 0")
 
 
 class Killed(BaseException):
     """In the middle of something."""
 
 
-@pytest.mark.parametrize("after", range(6))
+@pytest.mark.parametrize("after", range(7))
 def test_a_kill_while_it_hands_back(queue: Any, monkeypatch: Any, after: int) -> None:
     """After any of its calls: nothing is lost, nothing is doubled."""
-    monkeypatch.setattr("scrapy_koster.crawl.parking.worker_leases.MOVED_AT_ONCE", 50)
+    monkeypatch.setattr("scrapy_koster.crawl.parking.redis_backup.MOVED_AT_ONCE", 50)
     own = worker(queue, fields(200))
     client, calls = own._server, iter(range(after))
     send = client.execute_command
@@ -143,11 +145,11 @@ def test_a_kill_while_it_hands_back(queue: Any, monkeypatch: Any, after: int) ->
 
     with monkeypatch.context() as patched, suppress(Killed):
         patched.setattr(client, "execute_command", limited)
-        own.hand_back()
-    if after == 0:
+        own._hand_back([], keep=True)
+    if after <= 1:
         client.delete(own._key("lease", own._me))  # it runs out
     got = popped(queue)
-    while worker(queue, []).look()[0]:
+    while worker(queue, [])._look()[0]:
         got += popped(queue)
     assert sorted(got) == sorted(fields(200))
     assert not client.exists(own._key("parked", own._me))
@@ -163,7 +165,7 @@ def test_what_is_no_worker_and_no_request_is_left_out(queue: Any) -> None:
     client.sadd(own._key("workers"), name)
     entries = {"": "x", "nan 1": "x", "1e400 1": "x", "9" * 400 + " 1": "x", "3 4": b"\x80 garbage"}
     client.hset(own._key("parked", name), mapping=entries)
-    assert own.look() == (1, 0)
+    assert own._look() == (1, 0)
     assert client.zrange(queue.key, 0, -1, withscores=True) == [(b"\x80 garbage", 3.0)]
 
 
@@ -173,20 +175,19 @@ def test_what_cannot_be_pushed_stays(queue: Any) -> None:
     client.set(queue.key, "of another type")
     own = worker(queue, [])
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-        own.look()
+        own._look()
     client.delete(queue.key)
-    assert own.look() == (3, 0)
+    assert own._look() == (3, 0)
     assert sorted(popped(queue)) == fields(3)
-    assert gone.remove("0 0")
+    assert gone._removed("0 0")
 
 
 def test_a_client_that_decodes_answers() -> None:
     with common_server().client(decode_responses=True) as client:
         queue = LifoQueue(client, SPIDER, f"{uuid4().hex}:requests")
-        gone = WorkerLeases(queue, "LPUSH")
-        gone.renew(30, "waits", {"0 0": "{}"})
-        client.delete(gone._key("lease", gone._me))
-        assert worker(queue, []).look() == (1, 0)
+        gone = dead(queue, fields(1))
+        client.hset(gone._key("parked", gone._me), "0 0", "{}")
+        assert worker(queue, [])._look() == (1, 0)
         assert client.lpop(queue.key) == "{}"
 
 
@@ -250,8 +251,7 @@ def write(backup: RedisBackup) -> None:
 
 
 def in_redis(backup: RedisBackup) -> int:
-    workers = backup._leases
-    return int(workers._server.hlen(workers._key("parked", workers._me)))
+    return int(backup._server.hlen(backup._key("parked", backup._me)))
 
 
 def test_only_what_waits_for_long_is_written(backup: RedisBackup) -> None:
@@ -312,7 +312,7 @@ def test_a_redis_that_fails_is_said_once_and_left_alone(
         raise redis.ConnectionError("s3cret")
 
     with monkeypatch.context() as patched:
-        patched.setattr(backup._leases._server, "pipeline", fail)
+        patched.setattr(backup._server, "pipeline", fail)
         parked = park(backup, (0, 2), (0, 3))
         assert backup.remove((0, 1)) is None
         assert backup.is_holding
@@ -323,7 +323,7 @@ def test_a_redis_that_fails_is_said_once_and_left_alone(
             backup._tick()
         assert [call - calls[0] for call in calls] == [0, 5, 10, 15, 20]
         assert backup.remove((0, 3)) is None
-        assert backup.close(parked[1:], keep=True) is None
+        assert backup.close(parked[1:], keep=True) == 1
     [record] = caplog.records
     assert record.getMessage() == (
         "Waiting requests cannot be written to the Redis of scrapy-redis (ConnectionError). They"
@@ -344,7 +344,7 @@ def test_whether_redis_is_silent(
 ) -> None:
     """One that refuses to write answers: the queue can be read."""
     with monkeypatch.context() as patched:
-        patched.setattr(backup._leases._server, "pipeline", fails)
+        patched.setattr(backup._server, "pipeline", fails)
         backup._tick()
         assert backup.is_holding is (fails is away)
     clock.secs += 10
@@ -361,8 +361,15 @@ def test_what_is_refused_is_asked_for_all_the_same(
     """Redis is out of memory: whether another worker has a request can be read."""
     park(backup, (0, 1))
     write(backup)
+    pipeline = backup._server.pipeline
+
+    def full() -> Any:
+        pipe = pipeline()
+        pipe.set = refused
+        return pipe
+
     with monkeypatch.context() as patched:
-        patched.setattr(backup._leases, "renew", refused)
+        patched.setattr(backup._server, "pipeline", full)
         park(backup, (0, 2))
         write(backup)
         assert backup.remove((0, 1))
@@ -373,8 +380,8 @@ def test_what_is_refused_is_asked_for_all_the_same(
 def test_what_another_has_taken_over_is_not_handed_back(backup: RedisBackup, queue: Any) -> None:
     parked = park(backup, (0, 1), (0, 2))
     write(backup)
-    queue.server.delete(backup._leases._key("lease", backup._leases._me))
-    assert worker(queue, []).look() == (2, 0)
+    queue.server.delete(backup._key("lease", backup._me))
+    assert worker(queue, [])._look() == (2, 0)
     assert popped(queue) == ["0 1", "0 2"]
     assert backup.close(parked, keep=True) == 0
     assert popped(queue) == []
@@ -384,10 +391,10 @@ def test_its_connections_wait_for_a_second(queue: Any) -> None:
     """Those of scrapy-redis wait for 30 s and more, and the loop would stand still as long."""
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         client = redis.Redis(port=hanging.getsockname()[1], socket_timeout=30)
-        workers = WorkerLeases(type(queue)(client, SPIDER, queue.key), "ZADD")
+        one = RedisBackup(LOG, Woken(), StillClock(), PriorityQueue(client, SPIDER, "key"), "ZADD")
         began = time.monotonic()
         with pytest.raises(redis.TimeoutError):
-            workers.taken()
+            one._others()
         assert 0.9 < time.monotonic() - began < 2
 
 
@@ -398,9 +405,9 @@ def test_a_client_that_is_no_plain_one_is_used_itself(queue: Any) -> None:
         register_script = queue.server.register_script
 
     queue.server = Others()
-    workers = WorkerLeases(queue, "ZADD")
-    assert workers._server is queue.server
-    workers.close()
+    one = RedisBackup(LOG, Woken(), StillClock(), queue, "ZADD")
+    assert one._server is queue.server
+    one.close([], keep=False)
 
 
 def test_what_another_has_taken_over_is_dropped_here_and_said_once(
@@ -412,10 +419,11 @@ def test_what_another_has_taken_over_is_dropped_here_and_said_once(
     for number in range(3):
         backup.add((0, number), asked(number))
     write(backup)
-    queue.server.delete(backup._leases._key("lease", backup._leases._me))
-    assert worker(queue, []).look() == (3, 0)
+    queue.server.delete(backup._key("lease", backup._me))
+    assert worker(queue, [])._look() == (3, 0)
     assert [backup.remove((0, number)) for number in range(3)] == [False] * 3
-    [record] = caplog.records
+    record = caplog.records[-1]
+    assert len(caplog.records) == 2
     assert record.levelname == "INFO"
     assert record.getMessage() == (
         "This worker could not reach Redis for 30 s or longer. Other workers have taken over its"
@@ -427,19 +435,26 @@ def test_what_was_written_although_no_answer_came(
     backup: RedisBackup, clock: StillClock, queue: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may have been taken over as what is known to be written may."""
-    renew = backup._leases.renew
+    pipeline = backup._server.pipeline
 
-    def answer_is_lost(*arguments: Any, **options: Any) -> bool:
-        renew(*arguments, **options)
-        raise redis.ConnectionError
+    def answer_is_lost() -> Any:
+        pipe = pipeline()
+        execute = pipe.execute
+
+        def lost() -> None:
+            execute()
+            raise redis.ConnectionError
+
+        pipe.execute = lost
+        return pipe
 
     backup.add((0, 1), asked(1))
     backup.add((0, 2), asked(2))
     with monkeypatch.context() as patched:
-        patched.setattr(backup._leases, "renew", answer_is_lost)
+        patched.setattr(backup._server, "pipeline", answer_is_lost)
         write(backup)
-    queue.server.delete(backup._leases._key("lease", backup._leases._me))
-    assert worker(queue, []).look() == (2, 0)
+    queue.server.delete(backup._key("lease", backup._me))
+    assert worker(queue, [])._look() == (2, 0)
     clock.secs += 10
     assert not backup.remove((0, 1))
     write(backup)
@@ -449,10 +464,10 @@ def test_others_that_wait_are_waited_for(backup: RedisBackup, queue: Any) -> Non
     """They are not if they are done themselves, nor is this one then."""
     backup.add((0, 1), asked(1))
     assert not backup.others_wait()
-    assert worker(queue, [], lease="done").look() == (0, 0)
+    assert worker(queue, [], lease="done")._look() == (0, 0)
     other = worker(queue, fields(2))
     assert backup.others_wait()
-    other.renew(30, "done", {})
+    other.others_wait()
     assert not backup.others_wait()
 
 
@@ -462,17 +477,17 @@ def test_a_worker_with_something_to_do_waits_again(
     looker = worker(queue, [])
     backup.add((0, 1), asked(1))
     write(backup)
-    assert looker.look() == (0, 1)
+    assert looker._look() == (0, 1)
     backup.others_wait()
-    assert looker.look() == (0, 0)
+    assert looker._look() == (0, 0)
     backup.remove((0, 7))
     clock.secs += 10
     write(backup)
-    assert looker.look() == (0, 1)
+    assert looker._look() == (0, 1)
     backup.others_wait()
     backup.add((0, 2), asked(2))
     write(backup)
-    assert looker.look() == (0, 2)
+    assert looker._look() == (0, 2)
 
 
 def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
@@ -504,11 +519,11 @@ def test_a_crawl_that_begins_anew_drops_what_others_have(queue: Any) -> None:
     others = [dead(queue, fields(2)), worker(queue, fields(3))]
     own = worker(queue, fields(1))
     queue.server.sadd(others[0]._key("taken", others[0]._me), "0 9")
-    own.forget_others()
+    own._forget(*own._others())
     keys = {key.decode() for key in queue.server.keys(f"{queue.key}:*")}
     assert keys == {
         own._key("workers"), own._key("lease", own._me), own._key("parked", own._me)
     }  # fmt: skip
     assert queue.server.smembers(own._key("workers")) == {own._me.encode()}
-    own.forget()
+    own._forget(own._me)
     assert queue.server.keys(f"{queue.key}:*") == []

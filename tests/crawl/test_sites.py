@@ -45,10 +45,9 @@ class Open(Engine):
     """An engine that runs, and has something else to do."""
 
     is_closing = False
-    is_paused = False
     under_way: Collection[Request] = ()
 
-    def has_nothing_else(self, waiting: object) -> bool:
+    def has_only(self, waiting: object) -> bool:
         return False
 
     def wake(self) -> None:

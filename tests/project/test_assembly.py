@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scrapy_koster.crawl.pacing.hosts import Host
+from scrapy_koster.crawl.pacing.pacer import Host
 from scrapy_koster.crawl.parking.parked_requests import SiteQueue
 from scrapy_koster.crawl.states import SiteState
 

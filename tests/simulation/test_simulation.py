@@ -113,8 +113,8 @@ def test_one_deferred_that_waiters_share_is_found(
         step = self.current_step(state)
         if waits(step):
             state.waiters = state.waiters or (Deferred(),)
-            self.renew(state)
-            with self.in_place.waiting(request, gives_place=self._parked.is_open):
+            self._need(state, step)
+            with self.idle_timeout.waiting(request, gives_place=self._parked.is_open):
                 step = await maybe_deferred_to_future(state.waiters[0])
         return step
 

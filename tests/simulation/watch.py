@@ -293,7 +293,7 @@ class Watch:
                 process.overdue.pop(state, None)
         if self._history.paced:
             pacer: Any = process.parts.pacer
-            for host in pacer._hosts:
+            for host in pacer._hosts.values():
                 self._waits_for_visit(process, host)
 
     def _has_requests(self, process: Process) -> bool:
@@ -363,7 +363,7 @@ class Watch:
             "sites that are asked": sites._retriever.under_way | sites._retriever._fetching,
             "attempts": sites._retriever._tasks,
             "retries": [state for state in sites._records if state.timer],
-            "requests in place": len(sites.in_place),
+            "requests in place": len(sites.idle_timeout.in_place),
             "an open file": process.parked_file and process.parked_file._connection,
             "waiters": [state for state in sites._records if state.waiters],
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
@@ -86,7 +85,7 @@ class KosterMiddleware:
         robot = self._robot.name_of(request)
         if not self._hooks.are_called:  # the request is not checked when it is sent
             self.enforcement.check_host(request, state, robot)
-        if self._epoch() >= state.until_epoch or self._has_to_wait(state, robot):
+        if self._epoch() >= state.until_epoch or self._has_to_wait(request, state, robot):
             return self._wait(request, state, robot)
         if self.enforcement.is_plainly_allowed(request, state, robot):
             self.enforcement.allow(request, state, robot)
@@ -94,12 +93,12 @@ class KosterMiddleware:
             self.enforcement.enforce(request, state, robot, state.step)
         return None
 
-    def _has_to_wait(self, state: SiteState, robot: str) -> bool:
+    def _has_to_wait(self, request: Request, state: SiteState, robot: str) -> bool:
         """Whether a request to a known site may wait for a turn, or for the HTTP cache."""
         if isinstance(state.step, Refuse) and self._parts.is_replay:
             return True
         pacer = self.enforcement.pacer
-        return pacer is not None and pacer.concerns(state, robot)
+        return pacer is not None and bool(pacer.held(request, state, robot))
 
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Response | None:
         if is_robots_txt(request.url):
@@ -124,7 +123,7 @@ class KosterMiddleware:
         if pacer is None:
             return step
         while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
-            with self._sites.in_place.waiting(request, gives_place=True):
+            with self._sites.idle_timeout.waiting(request):
                 if not await pacer.wait(host, request):
                     return self._sites.closing()
             if self._epoch() >= state.until_epoch and not is_robots_txt(request.url):
@@ -255,8 +254,7 @@ class KosterMiddleware:
         self._sites.prepare()
         if parts.pacer is not None and parts.parked.is_open and self._hooks.are_called:
             self.enforcement.keep_delays(parts.pacer)
-            waiting = partial(self._sites.in_place.waiting, gives_place=True)
-            parts.pacer.open(waiting, self._refuse_closing)
+            parts.pacer.open(self._sites.idle_timeout.waiting)
         elif parts.pacer is not None:
             self._log.warning(
                 'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'
@@ -265,17 +263,8 @@ class KosterMiddleware:
                 choice=self._config.pace.choice.value,
             )
 
-    def _refuse_closing(self, request: Request) -> None:
-        """Refuse *request*, which waits for a turn when the crawl closes."""
-        state = self._sites.state_of(request.url)
-        assert state is not None  # its host has a turn
-        robot = self._robot.decided_by(request)
-        self.enforcement.enforce(request, state, robot, self._sites.closing())
-
     async def _spider_closed(self) -> None:
         await self._sites.close()
-        if self._replay is not None:
-            await self._replay.close()
         self._parts.announcer.summary.write()
 
 

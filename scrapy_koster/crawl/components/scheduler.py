@@ -1,14 +1,14 @@
-"""The scheduler that holds requests back until their site is known, and their host may be visited.
+"""The scheduler that parks requests until their site is known, and their host can be visited.
 
-``next_request`` looks at requests one after the other until it finds one that can be decided at
-once. They come from, in this order:
+``next_request`` looks at requests until it finds a request that can be decided at once. Requests
+come from, in this order:
 
-1. hosts with a Crawl-delay that may be visited now;
-2. by turns, the queues of sites that have opened, and the inner scheduler. Only by turns: the
-   downloader asks for no request while all of its places are taken, and then no new site would be
-   known when they are free.
+1. hosts with a Crawl-delay that can be visited now;
+2. the queues of sites that have opened and the inner scheduler, in turns. Without turns no new site
+   would be known when the open queues are empty, because the engine takes no requests while all
+   places of the downloader are taken.
 
-A request that cannot be decided is parked, and its robots.txt is retrieved.
+Other requests are parked, and their robots.txt is retrieved.
 """
 
 from __future__ import annotations
@@ -40,22 +40,20 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.states import SiteState
 
-# For how long requests are looked at in one call. A queue may need milliseconds for each of them,
-# as that of Scrapy does with 10,000 hosts in it.
+# The longest time of one call. A queue may need milliseconds for a request, for example Scrapy's
+# queue with 10,000 hosts.
 _LOOK_SECS = 0.025
 _SITES_NAMED = 10
-_UNWRITTEN = "What of them is not in Redis is lost: it cannot be written to"
-_LOST = "Those that cannot be written to Redis are lost"
 
 
 class DeferringScheduler(BaseScheduler):
-    """Scheduler that wraps yours, and holds requests back until their robots.txt is known.
+    """Scheduler that wraps your scheduler, and parks requests until their robots.txt is known.
 
     3.1: "On the request attempt resulted in temporary failure a robot should
     defer visits to the site until such time as the resource can be retrieved."
 
-    Waiting requests use no place of CONCURRENT_REQUESTS. When their site is decided, they come by
-    turns with those of the inner scheduler (KOSTER_FALLBACK_SCHEDULER).
+    Waiting requests use no place of CONCURRENT_REQUESTS. When their site is known, they take turns
+    with the requests of the inner scheduler (KOSTER_FALLBACK_SCHEDULER).
     """
 
     def __init__(self, crawler: Crawler, scheduler: BaseScheduler, parts: Assembly) -> None:
@@ -70,20 +68,19 @@ class DeferringScheduler(BaseScheduler):
         self._inner = InnerScheduler(crawler, scheduler, folder=parts.folder)
         self._backup: RedisBackup | None = None
         self._resumed: deque[str] = deque()
-        """The sites of the last run whose robots.txt is to be retrieved."""
+        """The queues of the last run whose robots.txt is not retrieved yet."""
         self._turns = [self._parked.pop, self._next_inner]
         self._has_more = False
-        """Whether the last call ended before it had found a request: the engine calls again."""
+        """Whether the last call of ``next_request`` ended early. The engine calls again."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
-        """Create it, and the inner scheduler. Raises ValueError if a setting is invalid."""
+        """Create both schedulers. Raises ValueError if a setting is invalid."""
         parts = assembly_of(crawler)
         return cls(crawler, build_from_crawler(parts.config.fallback_scheduler, crawler), parts)
 
     def __getattr__(self, name: str) -> Any:
-        # Attributes that are not in Scrapy's scheduler interface, such as the queues that the
-        # telnet console shows, are those of the inner scheduler.
+        # Other attributes, such as the queues in the telnet console, belong to the inner scheduler.
         return getattr(self._scheduler, name)
 
     def __len__(self) -> int:
@@ -92,8 +89,8 @@ class DeferringScheduler(BaseScheduler):
     # The start and the end.
 
     def open(self, spider: Spider) -> Deferred[None] | None:
-        """Open the inner scheduler. RuntimeError if the crawl would not obey robots.txt."""
-        # What is closed after an error has to be open.
+        """Open the inner scheduler. Raises RuntimeError if the crawl would not obey robots.txt."""
+        # First, because Scrapy closes the scheduler after an error.
         opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
         check_internals(self._crawler)
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
@@ -123,13 +120,13 @@ class DeferringScheduler(BaseScheduler):
             )
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Hand the parked requests back to the inner scheduler and close it.
+        """Hand the parked requests back to the inner scheduler, and close the scheduler.
 
-        A persistent scheduler keeps them for the next run. With a JOBDIR they stay in a separate
-        file; with scrapy-redis the backup moves its requests to the queue.
+        A persistent scheduler keeps requests for the next run. With a JOBDIR they stay in a
+        separate file. With scrapy-redis the backup moves requests to the queue.
         """
         waiting = self._parked.by_name()
-        becomes = self._hand_back()
+        becomes = self._inner.fate(self._hand_back())
         if count := waiting.total():
             most = waiting.most_common(_SITES_NAMED)
             self._crawler.stats.inc_value("koster/parked", count)
@@ -144,24 +141,21 @@ class DeferringScheduler(BaseScheduler):
         self._parked.close()
         return self._scheduler.close(reason) if hasattr(self._scheduler, "close") else None
 
-    def _hand_back(self) -> str:
-        """Return what becomes of the requests that still wait."""
+    def _hand_back(self) -> int:
+        """Hand back the requests that still wait. Return how many could not be written."""
+        unwritten = list(self._parked.unwritten())
         if self._backup is not None:
-            keep = self._inner.keeps_requests
-            lost = self._backup.close(self._parked.unwritten(), keep=keep)
-            if keep and lost is None:
-                return _UNWRITTEN
-            becomes = self._inner.fate
-            return f"{becomes}. {_LOST}: {lost}" if keep and lost else becomes
+            return self._backup.close(unwritten, keep=self._inner.keeps_requests)
         if self._inner.takes_back:
-            return self._inner.take_back(request for _, request in self._parked.unwritten())
-        return self._inner.fate
+            self._inner.take_back(request for _, request in unwritten)
+        return len(unwritten)
 
     # What the engine asks.
 
     def has_pending_requests(self) -> bool:
-        """Return whether a request may come out soon. Requests that wait do not count: the spider
-        is idle while there are no others, and can add some.
+        """Return whether a request may come out soon.
+
+        Waiting requests do not count. Without other requests the spider is idle, and can add some.
         """
         return bool(
             self._parked.has_next
@@ -172,14 +166,14 @@ class DeferringScheduler(BaseScheduler):
         )
 
     def _spider_idle(self) -> None:
-        """Keep the crawl open while requests may still come out.
+        """Keep the crawl open while requests may come out.
 
-        If some wait for the next run it ends with a reason of its own.
+        If requests wait for the next run, the crawl ends with the reason WAITING.
         """
         if not self._parked.is_open:
             return
         sites, idle_timeout = self._sites, self._sites.idle_timeout
-        if len(self._parked) or len(sites.in_place):
+        if len(self._parked) or idle_timeout.in_place:
             idle_timeout.idle()
             is_paced = self._pacer is not None and self._pacer.has_waiting()
             is_over = (
@@ -212,19 +206,19 @@ class DeferringScheduler(BaseScheduler):
     def _next(self) -> Request | None:
         """Return the request that is looked at next, or None."""
         if self._resumed and not self._sites.ahead.is_full:
-            # Its first request waits again: that closes the queue, and the site is retrieved.
+            # The first request waits again, which closes the queue and starts the retrieval.
             self._parked.let_out(self._resumed.popleft())
         self._turns.reverse()
         for source in (self._parked.pop_visit, *self._turns):
             if (request := source()) is not None:
-                # The dupefilter of a run that was killed may not have written it.
+                # A run that was killed may not have saved it in its dupefilter.
                 if self._parked.has_resumed:
                     self._inner.mark_seen(request)
                 return request
         return None
 
     def _next_inner(self) -> Request | None:
-        """Return the next request of the inner scheduler, unless enough sites are retrieved."""
+        """Return the next request of the inner scheduler, or None if enough sites are fetched."""
         if self._sites.ahead.is_full or self._parked.is_held:
             return None
         while (request := self._inner.next_request()) and self._parked.is_resumed(request):
@@ -232,29 +226,21 @@ class DeferringScheduler(BaseScheduler):
         return request
 
     def _may_go(self, request: Request) -> bool:
-        """Return whether *request* can be decided at once. Otherwise it is parked."""
+        """Return whether *request* can be decided at once. Otherwise park *request*."""
         parked = self._parked
         if not parked.is_open or request in parked.given_up:
             return True
         self._sites.idle_timeout.busy()
-        if (state := self._unknown_site(request)) is not None:
-            parked.park(state, request)
-            return False
-        if self._pacer is None or (host := self._pacer.host_to_wait_for(request)) is None:
-            return True
-        parked.push(host.name, request)
-        self._pacer.want(host)
-        return False
-
-    def _unknown_site(self, request: Request) -> SiteState | None:
-        """Return the site for which *request* has to wait, or None."""
-        if request.meta.get("dont_obey_robotstxt"):
-            return None
         try:
             state = self._sites.state_of(request.url)
-        except ValueError:  # the errback of the request gets the error of the middleware
-            return None
-        # In this order: most requests are to a site that is open.
-        if state is None or self._clock.epoch() < state.until_epoch or is_robots_txt(request.url):
-            return None
-        return state if waits(self._sites.current_step(state)) else None
+        except ValueError:  # the middleware raises it again, for the errback of the request
+            return True
+        if state is None or request.meta.get("dont_obey_robotstxt"):
+            return True
+        if self._is_unknown(state) and not is_robots_txt(request.url):
+            parked.park(state, request)
+            return False
+        return self._pacer is None or not self._pacer.parks(request, state)
+
+    def _is_unknown(self, state: SiteState) -> bool:
+        return self._clock.epoch() >= state.until_epoch and waits(self._sites.current_step(state))

@@ -7,13 +7,10 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scrapy import signals
 from twisted.internet.defer import CancelledError
 
-from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator
     from contextlib import AbstractAsyncContextManager
 
     from scrapy import Request
@@ -44,18 +41,6 @@ def belonging(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
 def dupefilter_of(scheduler: BaseScheduler) -> BaseDupeFilter | None:
     """Return the duplicate filter of *scheduler*, None if the scheduler has no known one."""
     return getattr(scheduler, "df", None)
-
-
-_FETCHING = signals.request_reached_downloader
-_MOVING = (
-    _FETCHING,
-    signals.request_scheduled,
-    signals.response_received,
-    signals.item_scraped,
-    signals.item_dropped,
-    signals.item_error,
-    signals.spider_error,
-)
 
 
 class SendingHooks:
@@ -93,7 +78,6 @@ class Engine:
         self._crawler = crawler
         self.hooks = belonging(crawler, SendingHooks, SendingHooks)
         """The functions that the downloader calls for sent requests."""
-        self._connections: list[Callable[[], None]] = []
 
     @property
     def _slot(self) -> Any:
@@ -129,36 +113,6 @@ class Engine:
         slot = self._slot
         if slot is not None:
             slot.nextcall.schedule()
-
-    def when_moving(self, call: Callable[[], object]) -> Callable[[], None]:
-        """Call *call* when something is scheduled, fetched or scraped.
-
-        Return a function that ends the calls, which slow the crawl down.
-        """
-        return self._connected(call, _MOVING)
-
-    def when_fetching(self, call: Callable[[], object]) -> None:
-        """Call *call* when a request of the crawl reaches the downloader, from now on."""
-        self._connections.append(self._connected(call, (_FETCHING,)))
-
-    def _connected(self, call: Callable[[], object], at: Sequence[object]) -> Callable[[], None]:
-        """Call *call* at these signals, except for a robots.txt.
-
-        Return a function that ends the calls. Keep the function, because a signal keeps no receiver
-        alive.
-        """
-
-        def receive(request: Request | None = None) -> None:
-            if request is None or not is_for_robots_txt(request):
-                call()
-
-        def end() -> None:
-            for signal in at:
-                self._crawler.signals.disconnect(receive, signal=signal)
-
-        for signal in at:
-            self._crawler.signals.connect(receive, signal=signal)
-        return end
 
     def has_only(self, waiting: Collection[Request]) -> bool:
         """Return whether the downloader has only requests in *waiting*."""

@@ -100,7 +100,7 @@ class Fetcher:
         stats: StatsCollector,
         clock: Clock,
         *,
-        visit: Callable[[str], AbstractAsyncContextManager[None]] | None = None,
+        visit: Callable[[Site, str], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
         """Use *visit* for the context of a request to a URL: the context waits for a turn."""
         self._crawler = crawler
@@ -167,7 +167,7 @@ class Fetcher:
             if hop and _leads_inside(urlsplit(url).hostname, network):
                 return NoAnswer(_INSIDE.format(printable(url)))
             try:
-                async with nullcontext() if self._visit is None else self._visit(url):
+                async with nullcontext() if self._visit is None else self._visit(site, url):
                     answer = await transfer.get(url)
             except CannotResolveHostError as error:
                 # Twisted raises this error for a cancelled lookup, too. A proxy resolves the name

@@ -1,8 +1,10 @@
-"""The delay that the robots.txt of a site requests, as the settings allow it."""
+"""The delay that the robots.txt of a site requests, within the limits of the settings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.delay import Delay, LinesParser, delay_or_limit, names_delay
@@ -17,28 +19,27 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.site import Site
 
 _LONGEST_SECS = 366 * 86400.0
-# No loop is so exact that a shorter delay could be kept.
+# Event loops are not more exact.
 _LEAST_SECS = 0.001
 _SITES_NAMED = 20
 
 
 class Delays:
-    """Reads the delay of each site once for each name of the crawl, and logs it once."""
+    """Reads the delays of sites, once for a site and a name of the crawl, and logs them once."""
 
     def __init__(self, config: Config, stats: StatsCollector, robot: Robot, log: Log) -> None:
         self._log = log
-        self._sites_kept = config.memory_sites
         self._pace = config.pace
         self._dry_run = config.dry_run
         self._stats = stats
         self._robot = robot
-        self._logged: dict[Site, None] = {}
+        self._logged: LocalCache[Site, None] = LocalCache(config.memory_sites)
 
     def secs_of(self, state: SiteState, robot: str) -> float:
-        """Return the delay of a site in seconds, 0 if it has none.
+        """Return the delay of a site in seconds, 0 if the site has no delay.
 
-        It is the longest delay that the site requests for the names of the crawl, of which *robot*
-        is one. A name with a delay that is too long is refused, the other names are not.
+        This is the longest delay that the site requests for the names of the crawl, including
+        *robot*. If the delay of a name is too long, only requests of this name are refused.
         """
         if state.delays is None:
             state.delays = {}
@@ -49,12 +50,12 @@ class Delays:
         return max(map(self._kept, state.delays.values()), default=0.0)
 
     def too_long(self, state: SiteState, robot: str) -> Delay | None:
-        """Return the delay for which *robot* does not visit a site, or None."""
+        """Return the delay that is too long for *robot* to visit a site, or None."""
         self.secs_of(state, robot)
         return self._pace.too_long((state.delays or {}).get(robot))
 
     def _kept(self, delay: Delay | None) -> float:
-        """Return the seconds between two visits for *delay*, 0 for none."""
+        """Return the seconds between two visits for *delay*, 0 for no delay."""
         if delay is None or delay.secs < _LEAST_SECS:
             return 0.0
         is_refused = self._pace.too_long(delay) is not None and not self._dry_run
@@ -68,7 +69,7 @@ class Delays:
                 error,
                 site=state.site,
             )
-            self._is_new(state.site)  # the delay is not logged as well
+            self._is_new(state.site)  # no second line about the same delay
 
         delay = delay_or_limit(state.parser, robot, pace=self._pace, failed=failed)
         if delay is not None and delay.secs >= _LEAST_SECS and self._is_new(state.site):
@@ -77,12 +78,9 @@ class Delays:
 
     def _is_new(self, site: Site) -> bool:
         """Return whether the delay of the site has not been logged before."""
-        if site in self._logged:
-            return False
-        if len(self._logged) >= self._sites_kept:
-            del self._logged[next(iter(self._logged))]
+        is_new = site not in self._logged
         self._logged[site] = None
-        return True
+        return is_new
 
     def _tell(self, site: Site, delay: Delay) -> None:
         secs = min(self._pace.kept(delay.secs), _LONGEST_SECS)

@@ -1,23 +1,25 @@
-"""Crawl-delay: visits to a host that are as far apart as it requests (KOSTER_CRAWL_DELAY).
+"""Crawl-delay: visits to a host are at least its delay apart (KOSTER_CRAWL_DELAY).
 
-A delay applies to a host: the longest delay that its sites request. A request that has to wait is
-parked in the scheduler, or waits in place, and uses no place of the downloader. See docs/pacing.md.
+The sites of a host share the longest of their delays, whatever the scheme and the port. A request
+that has to wait is parked in the scheduler, or waits in place if another part of the crawl has sent
+it to the downloader. Neither uses a place of the downloader. See docs/pacing.md.
 
-A visit begins when a request is sent. A site sees the request later than that, so the next visit
-may begin a delay after the answer, or after half a second if the answer takes longer.
+A host has one time of its next visit, and one turn. When the time has come and requests wait, the
+visit is claimed in the storage, because other processes can visit the host as well. Then one
+request gets the turn, for half a delay. The visit begins when the request is sent. If the turn is
+over by then, for example because the request waited in its slot, the visit is claimed again.
 
-When the time of a host has come (``next_visit``) and requests wait, the visit is claimed in the
-storage, since other processes may visit the host as well. It is then open for half a delay. One
-request takes it, and is sent: its visit is under way until the answer. Before a request is sent
-its time is checked again, because it may have waited in its slot.
+A site receives a request later than it is sent. So the next visit can begin a delay after the
+response, or after half a second if the response takes longer.
 """
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
@@ -25,8 +27,7 @@ from twisted.internet.defer import Deferred
 from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
-from scrapy_koster.crawl.pacing.hosts import LATE_MOST_SECS, Hosts
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import Copy, last_copy
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
-    from scrapy import Request
     from scrapy.statscollectors import StatsCollector
 
     from scrapy_koster.crawl.clock import Clock, Instant
@@ -43,30 +43,56 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.pacing.delays import Delays
-    from scrapy_koster.crawl.pacing.hosts import Host
     from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.site_records import SiteRecords
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.access import Known
+    from scrapy_koster.protocol.site import Site
 
     Waiting: TypeAlias = Callable[[Request], AbstractContextManager[None]]
+    Visitor: TypeAlias = Request | SiteState
+    """A request for a page, or a site whose robots.txt is fetched."""
 
-_OPEN_LEAST_SECS = 0.05
+# The longest time that a request is assumed to need to its site.
+_LATE_MOST_SECS = 0.5
+_TURN_LEAST_SECS = 0.05
 _RETRY_SECS = 1.0
-# Some loops cannot set a timer for longer.
+# Some event loops have no longer timers.
 _TIMER_MOST_SECS = 86400.0
-# A crawl that only waits for so long logs it, and again after so many seconds.
+# A crawl that only waits, for at least so many seconds, logs this once in so many seconds.
 _LONG_SECS = 5.0
 _TELL_SECS = 60.0
-# A copy is fresh for so many visits at least.
+# A copy is fresh for at least so many visits.
 _VISITS = 10
-# The delay by which a visit is noted before it is known whether the host requests one.
+# The gap of a visit that is recorded before the delay of its host is known.
 _FIRST_SECS = 1.0
+_PARKED = object()
+
+
+@dataclass(eq=False, slots=True)
+class Host:
+    """A host that requests a delay, and its next visit."""
+
+    name: str
+    gap: float = 0.0
+    """The seconds from one visit to the next: the longest delay that a site has requested."""
+    next_visit: Instant = LONG_AGO
+    turn: object | None = None
+    """The visitor with the turn. ``_PARKED``: the next parked request that comes out gets it."""
+    turn_until: Instant = LONG_AGO
+    under_way: int = 0
+    """Number of requests without a response."""
+    is_giving: bool = False
+    """Whether ``Pacer._give_turns`` is running for the host."""
+    giving: Deferred[Any] | None = None
+    """The last call of ``Pacer._give_turns``."""
+    waiters: dict[Deferred[bool], Visitor] = field(default_factory=dict)
+    """The visitors in place."""
 
 
 class Pacer:
-    """Knows the hosts that request a delay, and gives their visits to one request at a time."""
+    """The hosts that request a delay. Their turns go to one request at a time."""
 
     def __init__(
         self,
@@ -92,90 +118,113 @@ class Pacer:
         self._robot = robot
         self._records = records
         self._store = store
+        self._delays = delays
         self._parked = parked
-        self._hosts = Hosts(
-            clock,
-            engine=engine,
-            records=records,
-            delays=delays,
-            own_secs=own_secs,
-            most=config.memory_sites,
-            is_idle=self._is_idle,
-        )
+        self._own_secs = own_secs
+        self._hosts: dict[str, Host] = {}
+        self._prune_at = config.memory_sites
         self._tell_at = LONG_AGO
         self._is_closed = False
         self.too_long = delays.too_long
 
-    def open(self, waiting: Waiting, refuse: Callable[[Request], None]) -> None:
-        """Begin: from now on each request that is sent is a visit.
+    def open(self, waiting: Waiting) -> None:
+        """Pace requests from now on.
 
-        A request that has to wait then is *waiting* in place. If the crawl closes first, *refuse*
-        is called with it.
+        Requests wait within the context *waiting* before the download handler sends them.
         """
-        self._waiting, self._refuse = waiting, refuse
+        self._waiting = waiting
         self._engine.hooks.send_within(self._sent_within)
 
     def close(self) -> None:
-        """Give no more visits. The requests that wait in place are told."""
+        """End the waits in place. There are no more turns."""
         self._is_closed = True
-        for host in self._hosts:
-            self._stop_timer(host)
-            if host.claim is not None:
-                host.claim.cancel()
-            self._end_waits(host, may_visit=False)
+        for host in self._hosts.values():
+            if host.giving is not None:
+                host.giving.cancel()
+            while host.waiters:
+                host.waiters.popitem()[0].callback(False)  # noqa: FBT003
 
     # The hosts.
 
-    def _is_idle(self, host: Host) -> bool:
-        is_busy = host.under_way or host.claim or host.timer or self._is_awaited(host)
-        return not is_busy and max(host.next_visit, host.taken_until) <= self._clock.now()
-
     def _host_of(self, url: str) -> Host | None:
-        """Return the host of *url* if its visits have to be apart, else None."""
+        """Return the host of *url* if the host requests a delay, else None."""
         try:
             state = self._records.state_of(url)
-        except ValueError:  # the errback of the request gets the error of the middleware
+        except ValueError:  # the middleware raises it again, for the errback of the request
             return None
-        # A page may have waited in its slot since before the delay was known.
-        return None if state is None else self._hosts.of(state, self._robot.name)
+        # The delay may have become known while the page waited in its slot.
+        return None if state is None else self._host_of_site(state, self._robot.name)
+
+    def _host_of_site(self, state: SiteState, robot: str) -> Host | None:
+        secs, host = self._delays.secs_of(state, robot), self._hosts.get(state.site.host)
+        if not secs:
+            return host
+        if host is None:
+            self._make_room()
+            host = self._hosts[state.site.host] = Host(state.site.host)
+        gap = max(secs, self._own_secs)
+        if gap > host.gap:
+            host.gap = gap
+            host.next_visit = max(host.next_visit, self._first_visit(state, secs))
+        return host
+
+    def _make_room(self) -> None:
+        if len(self._hosts) >= self._prune_at:
+            busy = {name: host for name, host in self._hosts.items() if self._is_busy(host)}
+            self._hosts = busy
+            self._prune_at = max(self._config.memory_sites, 2 * len(busy))
+
+    def _is_busy(self, host: Host) -> bool:
+        is_used = host.under_way or host.is_giving or self._is_awaited(host)
+        return bool(is_used) or max(host.next_visit, host.turn_until) > self._clock.now()
+
+    def _first_visit(self, state: SiteState, secs: float) -> Instant:
+        """Return the time of the first visit to a site after its delay has become known.
+
+        The last visit was to the robots.txt, or the downloader has pages of another site of the
+        host.
+        """
+        now, copy = self._clock.now(), last_copy(state.known)
+        others = {self._records.met(request.url) for request in self._engine.under_way} - {state}
+        if any(other and other.site.host == state.site.host for other in others):
+            return now + max(secs, self._own_secs) + _LATE_MOST_SECS
+        passed = secs if copy is None else self._clock.epoch() - copy.fetched - _LATE_MOST_SECS
+        return now + min(max(secs - passed, 0.0), secs)
 
     # Which requests have to wait.
 
-    def host_to_wait_for(self, request: Request) -> Host | None:
-        """Return the host for whose next visit *request* has to wait, or None.
+    def parks(self, request: Request, state: SiteState) -> bool:
+        """Park *request* if its host is not to be visited now, and return whether it is parked.
 
-        If a visit is open *request* takes it.
+        If it is the turn of parked requests, *request* gets the turn.
         """
         try:
-            state = self._records.state_of(request.url)
-            if state is None:
-                return None
             host = self.held(request, state, self._robot.name_of(request))
-        except Exception:  # noqa: BLE001  # the errback of the request gets it from the middleware
-            return None
-        if host is not None and self._is_open(host):
-            self._take(host, request)
-            return None
-        return host
+        except Exception:  # noqa: BLE001  # the middleware raises it again, for the errback
+            return False
+        if host is None:
+            return False
+        if host.turn is _PARKED and self._clock.now() < host.turn_until:
+            host.turn = request
+            return False
+        self._parked.push(host.name, request)
+        self.want(host)
+        return True
 
     def held(self, request: Request, state: SiteState, robot: str) -> Host | None:
-        """Return the host that *request* may visit only when it has taken a visit, or None."""
-        host = self._hosts.of(state, robot)
-        if host is None or host.taken_by is request or request.meta.get("dont_obey_robotstxt"):
+        """Return the host for whose turn *request* has to wait, or None."""
+        host = self._host_of_site(state, robot)
+        if host is None or host.turn is request or request.meta.get("dont_obey_robotstxt"):
             return None
-        # A forbidden request does not wait: it is refused at once.
+        # A forbidden request is refused at once.
         is_sent = is_robots_txt(request.url) or (
             state.allows(request.url, robot) and not self.too_long(state, robot)
         )
         return host if is_sent or self._config.dry_run else None
 
-    def concerns(self, state: SiteState, robot: str) -> bool:
-        """Return whether a site requests a delay, or another site of its host does."""
-        return bool(self._hosts.of(state, robot) or self.too_long(state, robot))
-
     def has_waiting(self) -> bool:
-        """Return whether requests wait for a host. The crawl has nothing else to do: log it."""
-        waiting = [host for host in self._hosts if self._is_awaited(host)]
+        """Return whether requests wait for a host. Log so, if the crawl has no other work."""
+        waiting = [host for host in self._hosts.values() if self._is_awaited(host)]
         now = self._clock.now()
         if waiting and now >= self._tell_at:
             first = min(waiting, key=lambda host: host.next_visit)
@@ -190,176 +239,149 @@ class Pacer:
                 )
         return bool(waiting)
 
-    # Requests wait for the next visit.
+    # Requests wait for their turn.
 
     def _is_awaited(self, host: Host) -> bool:
         return bool(host.waiters) or self._parked.waiting_in(host.name) > 0
 
-    def _is_taken(self, host: Host) -> bool:
-        """Return whether a request has taken the next visit, and may still be sent."""
-        by = host.taken_by
-        is_under_way = by is not None and by in self._engine.under_way
-        return is_under_way or self._clock.now() < host.taken_until
-
-    def _is_open(self, host: Host) -> bool:
-        """Return whether a request may take the next visit now."""
-        is_over = self._clock.now() >= host.open_until
-        return not (is_over or host.under_way or self._is_taken(host))
-
-    async def wait(self, host: Host, request: Request | None = None) -> bool:
-        """Wait in place for a visit to *host*; return False if the crawl closes first."""
+    async def wait(self, host: Host, visitor: Visitor) -> bool:
+        """Wait in place until *visitor* has the turn. Return False if the crawl closes first."""
         if self._is_closed:
             return False
         given: Deferred[bool] = Deferred(host.waiters.__delitem__)
-        host.waiters[given] = request
+        host.waiters[given] = visitor
         self.want(host)
         return await maybe_deferred_to_future(given)
 
     def want(self, host: Host) -> None:
-        """Have the next visit given to a request that waits for it, when its time has come."""
-        is_busy = host.under_way or host.claim or host.timer
-        if self._is_closed or is_busy or not self._is_awaited(host):
-            return
-        if self._is_open(host):
-            self._give(host)
-        else:
-            self._set_timer(host, host.next_visit)
+        """Give turns to the waiting requests of *host* when their time has come."""
+        if not (self._is_closed or host.under_way or host.is_giving) and self._is_awaited(host):
+            host.is_giving = True
+            host.giving = deferred_from_coro(self._give_turns(host))
+            host.giving.addErrback(lambda failure: failure.trap(*CANCELLED))
 
-    def _set_timer(self, host: Host, when: Instant) -> None:
+    async def _give_turns(self, host: Host) -> None:
+        """Give turns until a visit begins, whose end calls ``want`` again."""
+        try:
+            while self._is_awaited(host) and not host.under_way:
+                if (secs := self._secs_left(host)) > 0:
+                    await self._pause(secs)
+                else:
+                    await self._claim(host)
+        finally:
+            host.is_giving = False
+
+    def _secs_left(self, host: Host) -> float:
+        """Return the seconds until a turn can be given. 0 or less: it can be given now."""
         now = self._clock.now()
-        secs = min(max(0.0, when - now), _TIMER_MOST_SECS)
-        host.timer, host.timer_since = self._clock.call_later(secs, self._look, host), now
+        left = host.next_visit - now
+        if now < host.turn_until:
+            return max(left, host.turn_until - now)
+        if host.turn in self._engine.under_way:  # this request will claim the visit again
+            return max(left, min(host.gap, _RETRY_SECS), _TURN_LEAST_SECS)
+        return left
 
-    def _stop_timer(self, host: Host) -> None:
-        if host.timer is not None:
-            host.timer.cancel()
-            host.timer = None
-            secs: Any = self._clock.now() - host.timer_since
-            self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
+    async def _pause(self, secs: float) -> None:
+        began = self._clock.now()
+        try:
+            await self._clock.sleep(min(secs, _TIMER_MOST_SECS))
+        finally:
+            secs_waited: Any = self._clock.now() - began
+            self._stats.inc_value("koster/crawl_delay/waited_seconds", secs_waited)
 
-    def _look(self, host: Host) -> None:
-        self._stop_timer(host)
+    async def _claim(self, host: Host) -> None:
+        """Claim a visit, and give the turn to the first request that waits."""
+        asked_at = self._clock.now()
+        left = await self._store.visit(host.name, host.gap)
         now = self._clock.now()
-        if not host.gap:
-            self._end_waits(host, may_visit=True)
-            self._parked.let_out(host.name)
-            self._engine.wake()
-        elif self._is_taken(host):
-            self._set_timer(host, max(host.taken_until, now + _RETRY_SECS))
-        elif host.next_visit > now:
-            self._set_timer(host, host.next_visit)
-        elif self._is_awaited(host):
-            claim: Deferred[Any] = deferred_from_coro(self._store.visit(host.name, host.gap))
-            claim.addCallback(self._claimed, host, now)
-            claim.addErrback(lambda failure: failure.trap(*CANCELLED))
-            host.claim = None if claim.called else claim
-
-    def _claimed(self, left: float, host: Host, asked_at: Instant) -> None:
-        host.claim, now = None, self._clock.now()
         host.next_visit = max(host.next_visit, now + left)
-        # A visit without a claim may have begun meanwhile.
-        if host.next_visit <= now and not host.under_way:
-            host.open_until = max(asked_at + host.gap / 2, now + _OPEN_LEAST_SECS)
-        self.want(host)
-
-    def _give(self, host: Host) -> None:
-        """Give the next visit to the first request that waits in place, or else to a parked one."""
-        self._set_timer(host, host.open_until)  # in case it is not sent
+        # A visit may have begun without a turn meanwhile.
+        if host.next_visit > now or host.under_way or not self._is_awaited(host):
+            return
+        host.turn_until = max(asked_at + host.gap / 2, now + _TURN_LEAST_SECS)
         if host.waiters:
             given = next(iter(host.waiters))
-            self._take(host, host.waiters.pop(given))
+            host.turn = host.waiters.pop(given)
             given.callback(True)  # noqa: FBT003
         else:
+            host.turn = _PARKED
             self._parked.let_one_out(host.name)
             self._engine.wake()
-
-    def _take(self, host: Host, request: Request | None) -> None:
-        """Have *request*, or a robots.txt, take the next visit."""
-        host.taken_by, host.taken_until = request, self._clock.now() + host.gap
-
-    @staticmethod
-    def _end_waits(host: Host, *, may_visit: bool) -> None:
-        while host.waiters:
-            given = next(iter(host.waiters))
-            del host.waiters[given]
-            given.callback(may_visit)
 
     # A visit.
 
     def _sent_within(self, request: Request) -> AbstractAsyncContextManager[None] | None:
-        # A robots.txt is sent within ``asking``.
+        # Within ``asking`` if it is for a robots.txt.
         host = None if is_for_robots_txt(request) else self._host_of(request.url)
         return None if host is None else self._visit(host, request)
 
     @asynccontextmanager
-    async def _visit(self, host: Host, request: Request | None) -> AsyncIterator[None]:
-        """Have *request*, or a robots.txt, sent within this, as soon as it may be.
+    async def _visit(self, host: Host, visitor: Visitor) -> AsyncIterator[None]:
+        """Return the context of one visit, which is entered when the visit can begin.
 
-        A visit with ``dont_obey_robotstxt`` is only noted.
+        A request with ``dont_obey_robotstxt`` does not wait. Its visit is recorded.
         """
-        if request is not None and request.meta.get("dont_obey_robotstxt"):
+        if isinstance(visitor, Request) and visitor.meta.get("dont_obey_robotstxt"):
             await self._store.visit(host.name, host.gap, begun=True)
         else:
-            await self._begin(host, request)
-        self._stop_timer(host)
+            await self._begin(host, visitor)
         host.under_way += 1
-        host.open_until, began = LONG_AGO, self._clock.now()
+        began = self._clock.now()
         host.next_visit = began + host.gap
         try:
             yield
         finally:
             host.under_way -= 1
             answered = self._clock.now()
-            if request is not None:  # it is not known when exactly a robots.txt was sent
-                answered = min(answered, began + LATE_MOST_SECS)
+            if isinstance(visitor, Request):  # when a robots.txt was sent is not known exactly
+                answered = min(answered, began + _LATE_MOST_SECS)
             host.next_visit = max(host.next_visit, answered + host.gap)
             self.want(host)
 
-    async def _begin(self, host: Host, request: Request | None) -> None:
-        """Return when a visit may begin. The time of *request* may have passed in its slot.
+    async def _begin(self, host: Host, visitor: Visitor) -> None:
+        """Claim the visit of *visitor*, after waiting for another turn if necessary.
 
-        A robots.txt to which another one redirects has not waited for its turn before.
+        A redirect of a robots.txt has not waited for its turn before.
         """
-        while host.gap:
-            if host.taken_by is request:
-                host.taken_by, host.taken_until = None, LONG_AGO
-            left = host.next_visit - self._clock.now()
-            is_free = request is not None or not host.under_way
-            if left <= 0 and is_free:
-                is_claimed = self._clock.now() < host.open_until
-                host.open_until = LONG_AGO
-                left = await self._store.visit(host.name, host.gap, begun=is_claimed)
-                left = max(left, host.next_visit - self._clock.now())  # others may have begun
-                if left <= 0:
-                    return
-            host.next_visit = max(host.next_visit, self._clock.now() + left)
-            with nullcontext() if request is None else self._waiting(request):
-                if not await self.wait(host, request):
-                    if request is not None:
-                        self._refuse(request)
+        while True:
+            now = self._clock.now()
+            has_turn = host.turn is visitor and now < host.turn_until
+            if host.turn is visitor:
+                host.turn, host.turn_until = None, LONG_AGO
+            if host.next_visit <= now and not host.under_way:
+                left = await self._store.visit(host.name, host.gap, begun=has_turn)
+                now = self._clock.now()
+                host.next_visit = max(host.next_visit, now + left)
+            if host.next_visit <= now and not host.under_way:
+                return
+            with self._waiting(visitor) if isinstance(visitor, Request) else nullcontext():
+                if not await self.wait(host, visitor):
                     raise IgnoreRequest("the crawl is closing")
 
     # A robots.txt is a visit, too.
 
     async def turn_to_ask(self, state: SiteState) -> None:
-        """Wait until the robots.txt of a site may be fetched: an old copy may name a delay."""
+        """Wait for the turn of a robots.txt. The delay may be in an expired copy."""
         host = self._host_of(state.site.robots_url)
         if host is not None:
-            await self.wait(host)
+            await self.wait(host, state)
 
-    def asking(self, url: str) -> AbstractAsyncContextManager[None]:
-        """Have the robots.txt at *url* fetched within this, as soon as it may be: one visit."""
-        host = self._host_of(url)
-        return nullcontext() if host is None else self._visit(host, None)
+    def asking(self, site: Site, url: str) -> AbstractAsyncContextManager[None]:
+        """Return the context of a request for the robots.txt of *site*: one visit.
+
+        *url* is the URL of the request, after redirects.
+        """
+        host, state = self._host_of(url), self._records.state_of(site.robots_url)
+        return nullcontext() if host is None or state is None else self._visit(host, state)
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
-        """Return *known*, fresh for some visits at least: else each visit would be to renew it.
+        """Return *known*, fresh for at least ten visits, so that not every visit renews the copy.
 
-        If it may be the first that names a delay, the visit is noted. To be awaited before it is
-        stored: other processes obey it at once.
+        If *known* may be the first copy with a delay, the visit is recorded. Await this before the
+        copy is stored, because other processes obey the copy at once.
         """
         host = self._hosts.get(state.site.host)
-        if isinstance(known, Copy) and host is not None and host.gap:
+        if isinstance(known, Copy) and host is not None:
             return replace(known, expires=max(known.expires, known.fetched + _VISITS * host.gap))
         if isinstance(known, Copy) and names_delay(known.body):
             await self._store.visit(state.site.host, _FIRST_SECS, begun=True)

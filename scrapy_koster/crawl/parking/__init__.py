@@ -1,1 +1,1 @@
-"""Requests that wait in the scheduler: in memory, in a file, and beside the queue of a fleet."""
+"""Requests that wait in the scheduler: in memory, in a file, and in the Redis of a fleet."""

@@ -1,4 +1,4 @@
-"""The inner scheduler: the one that DeferringScheduler wraps (KOSTER_FALLBACK_SCHEDULER)."""
+"""The inner scheduler, which DeferringScheduler wraps (KOSTER_FALLBACK_SCHEDULER)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-_RETURNED = "koster_returned"
 _KEPT = "They are kept for the next run: start the same crawl again to go on"
+_LOST = ". Those that cannot be written there: {}"
 _GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep them"
 _DROPPED = "They are dropped: set {} to keep them for the next run"
 
 
 class InnerScheduler:
-    """Takes requests from the inner scheduler, and gives some back when the crawl ends."""
+    """The inner scheduler: requests come from it, and some return to it when the crawl ends."""
 
     def __init__(self, crawler: Crawler, scheduler: BaseScheduler, *, folder: Path | None) -> None:
-        """*folder* is the JOBDIR, if the scheduler keeps its requests there."""
+        """*folder* is the JOBDIR if the scheduler keeps its requests there, else None."""
         self._scheduler = scheduler
         self._log = Log(__name__, crawler)
         self._is_broken = False
@@ -38,62 +38,51 @@ class InnerScheduler:
         self._folder = folder
         persist = getattr(scheduler, "persist", None)  # of scrapy-redis
         self.keeps_requests = folder is not None if persist is None else bool(persist)
-        """Whether the next run finds the requests that it has when the crawl ends."""
+        """Whether the next run finds the requests in the scheduler."""
         self.takes_back = self.keeps_requests or (persist is None and not self._is_scrapys)
-        """Whether the next run may find the requests that it gets when the crawl ends."""
+        """Whether the next run may find requests that are given back when the crawl ends."""
 
-    @property
-    def fate(self) -> str:
-        """What becomes of requests that still wait when the crawl ends, for the log."""
+    def fate(self, unwritten: int) -> str:
+        """Return the words of the log about requests that still wait when the crawl ends.
+
+        *unwritten* is the number of requests that could not be written.
+        """
         if self.keeps_requests:
-            return _KEPT
+            return f"{_KEPT}{_LOST.format(unwritten) if unwritten else ''}"
         if self.takes_back:
             return _GIVEN_BACK
         return _DROPPED.format("JOBDIR" if self._is_scrapys else "SCHEDULER_PERSIST = True")
 
     def mark_seen(self, request: Request) -> None:
-        """Tell the dupefilter of *request*: a process that was killed may not have written it."""
+        """Add *request* to the dupefilter. A process that was killed may not have saved it."""
         dupefilter = dupefilter_of(self._scheduler)
         if dupefilter is not None and not request.dont_filter:
             dupefilter.request_seen(request)
 
-    def take_back(self, requests: Iterable[Request]) -> str:
-        """Have the scheduler take *requests* that it has seen; return what becomes of them."""
-        count = 0
-        for count, request in enumerate(requests, 1):  # noqa: B007  # how many there were
-            self._scheduler.enqueue_request(_returned(request))
-        if count and self._folder is not None:  # only those that the file did not take
-            return f"{self.fate}. Those that cannot be written there: {count}"
-        return self.fate
+    def take_back(self, requests: Iterable[Request]) -> None:
+        """Enqueue *requests* again, although the dupefilter has seen them."""
+        for request in requests:
+            self._scheduler.enqueue_request(request.replace(dont_filter=True))
 
     def has_pending_requests(self) -> bool:
-        """Return whether it has requests that can be read, or cannot say."""
+        """Return whether there are requests that can be read."""
         return not self._is_broken and self._scheduler.has_pending_requests()
 
     def next_request(self) -> Request | None:
-        """Return its next request, None if it has none now."""
-        if self._folder is None:
-            request = self._scheduler.next_request()
-        else:
-            request = self._next_that_can_be_read()
-        if request is not None and request.meta.pop(_RETURNED, False):
-            # A redirect of this request must meet the dupefilter again.
-            request = request.replace(dont_filter=False)
-        return request
+        """Return the next request, or None.
 
-    def _next_that_can_be_read(self) -> Request | None:
-        """Return the next request, without those for which the disk queues of Scrapy raise.
-
-        A disk queue stores the number of its requests when it is closed. In the JOBDIR of a crawl
-        that was killed there may be fewer, and the queue raises for each that is missing.
+        In a JOBDIR the disk queue of Scrapy stores the number of its requests when it is closed. If
+        a crawl was killed, requests may be missing. The queue raises, and the request is skipped.
         """
         left = math.inf
         while True:
             try:
                 request = self._scheduler.next_request()
-            except Exception as error:  # noqa: BLE001  # a queue may be of any class
+            except Exception as error:
+                if self._folder is None:
+                    raise
                 self._tell(error)
-                # Not before there is an error: len() sums over all queues.
+                # Only after an error: len() adds up all queues.
                 before, left = left, len(self._scheduler)  # type: ignore[arg-type]
                 self._is_broken = left >= before
                 if self._is_broken:
@@ -113,19 +102,12 @@ class InnerScheduler:
 
 
 def is_scrapys(scheduler: type) -> bool:
-    """Return whether it is Scrapy's scheduler, or a subclass."""
-    # Not issubclass(), which is true of any class with the methods of a scheduler.
+    """Return whether *scheduler* is Scrapy's scheduler, or a subclass."""
+    # issubclass() is true for any class with the methods of a scheduler.
     return Scheduler in scheduler.__mro__
 
 
 def folder_of(scheduler: type, settings: BaseSettings) -> Path | None:
-    """Return the JOBDIR, None if the inner *scheduler* keeps no requests there."""
+    """Return the JOBDIR, or None if the inner *scheduler* keeps no requests there."""
     folder = job_dir(settings)
     return Path(folder) if folder and is_scrapys(scheduler) else None
-
-
-def _returned(request: Request) -> Request:
-    """Return a copy that the scheduler takes although it has seen it."""
-    if request.dont_filter:
-        return request
-    return request.replace(dont_filter=True, meta={**request.meta, _RETURNED: True})

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     Place: TypeAlias = tuple[int, int]
-    """The priority and the number of a request in its queue. The lowest is the next."""
+    """Priority and number of a request in its queue. The lowest place is the next."""
 
 NAME = "koster-parked.sqlite3"
-# A written request survives the process, though not the machine.
+# A written request survives a crash of the process, but not of the machine.
 _BEGIN = """
     PRAGMA locking_mode = EXCLUSIVE;
     PRAGMA journal_mode = WAL;
@@ -43,14 +43,14 @@ _DELETE = "DELETE FROM parked WHERE queue = ? AND priority = ? AND number = ?"
 class ParkedFile:
     """Requests in an SQLite file in the JOBDIR, pickled as in the disk queues of Scrapy.
 
-    Without a JOBDIR it takes no requests.
+    Without a JOBDIR no request is written.
 
-    The fingerprint of a request is stored with it: a process that is killed may not have written
-    it to the ``requests.seen`` of Scrapy, and the next run would fetch the page twice.
+    The file also has the fingerprints of the requests. If a process is killed, the
+    ``requests.seen`` of Scrapy may lack them, and the next run would fetch pages twice.
     """
 
     def __init__(self, crawler: Crawler, folder: Path | None = None) -> None:
-        """*folder* is the JOBDIR, None if there is none."""
+        """*folder* is the JOBDIR, or None."""
         self._crawler = crawler
         self._log = Log(__name__, crawler)
         self._path = None if folder is None else folder / NAME
@@ -58,16 +58,16 @@ class ParkedFile:
         self.fingerprints: frozenset[bytes] = frozenset()
         """The fingerprints of the requests that the last run has left."""
         self.number = 0
-        """The highest number of these requests."""
+        """The highest number of a request that the last run has left."""
         self._has_warned = False
 
     @property
     def lasts(self) -> bool:
-        """Whether the next run finds the requests of this one."""
+        """Whether the next run can resume the requests of this run."""
         return self._path is not None
 
     def resume(self) -> Counter[str]:
-        """Return how many requests the last run has left, by queue."""
+        """Return the number of requests that the last run has left, by queue."""
         counts: Counter[str] = Counter()
         if self._path is None or not self._path.exists():
             return counts
@@ -91,7 +91,7 @@ class ParkedFile:
         return counts
 
     def write(self, queue: str, place: Place, request: Request) -> bool:
-        """Write *request*; return False if it has to wait in memory."""
+        """Write *request*. Return False if it cannot be written."""
         if self._path is None:
             return False
         try:
@@ -105,15 +105,15 @@ class ParkedFile:
         return True
 
     def fingerprint(self, request: Request) -> bytes:
-        """Return the fingerprint by which the dupefilter knows *request*."""
+        """Return the fingerprint of *request*, as the dupefilter uses it."""
         fingerprinter = self._crawler.request_fingerprinter
         assert fingerprinter is not None  # a crawl has one
         return fingerprinter.fingerprint(request)
 
     def read(self, queue: str, after: Place, left: int) -> list[tuple[Place, Request | None]]:
-        """Return the next of the requests that are *left*, None for each that cannot be loaded.
+        """Return the next of the requests that are *left*, with None for a broken request.
 
-        Returns an empty list if the file cannot be read any more.
+        Returns an empty list if the file cannot be read.
         """
         try:
             rows = self._opened().execute(_NEXT, (queue, *after)).fetchall()
@@ -147,14 +147,14 @@ class ParkedFile:
             return None
 
     def remove(self, queue: str, place: Place) -> None:
-        """Delete the request at *place*, which has come out."""
+        """Delete the request at *place*, because it has come out."""
         try:
             self._opened().execute(_DELETE, (queue, *place))
         except (sqlite3.Error, OSError) as error:
             self._warn(error)
 
     def close(self) -> None:
-        """Close the file, and delete it if it is empty."""
+        """Close the file. Delete the file if it is empty."""
         if self._connection is None or self._path is None:
             return
         try:
@@ -167,8 +167,8 @@ class ParkedFile:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            assert self._path is not None  # without one nothing is written
-            # No crawl waits for another process that has the file.
+            assert self._path is not None  # else nothing is written or read
+            # A crawl does not wait for another process that uses the file.
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
             try:
                 self._connection.executescript(_BEGIN)

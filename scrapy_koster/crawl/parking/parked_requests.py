@@ -1,4 +1,4 @@
-"""Requests that wait in the scheduler, each in the queue of its site or of its host."""
+"""Requests that wait in the scheduler, in the queues of their sites or hosts."""
 
 from __future__ import annotations
 
@@ -32,43 +32,42 @@ _BEFORE_ALL = (-(2**63), -1)
 
 
 class SiteQueue:
-    """The requests that wait for one site, or for the next visit to one host."""
+    """Requests that wait for one site, or for the next visit to one host."""
 
     __slots__ = ("failure", "filed", "heap", "is_open", "name", "read_to", "sent")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.heap: list[tuple[Place, Request, bool]] = []
-        """The requests in memory: the place of each, and whether it is in the file as well."""
+        """Requests in memory: place, request, whether the file has the request as well."""
         self.filed = 0
-        """How many requests are in the file only. All of them come after ``read_to``."""
+        """Number of requests that only the file has. Their places come after ``read_to``."""
         self.read_to: Place = _BEFORE_ALL
         self.is_open = False
-        """Whether its requests may come out."""
+        """Whether the requests can come out."""
         self.failure: Failure | None = None
-        """The failure by which its requests are refused when they come out."""
+        """The failure for which the requests are refused when they come out."""
         self.sent: list[Request] = []
-        """The last requests that came out: as many as fit into a slot of the downloader."""
+        """The last requests that came out, at most as many as a slot of the downloader takes."""
 
     def __len__(self) -> int:
         return len(self.heap) + self.filed
 
 
 class ParkedRequests:
-    """The queues of requests that wait for a site or a host, and those that may come out.
+    """The queues of requests that wait for a site or a host.
 
-    In a queue the higher priority comes first, then the request that came first. With a JOBDIR
-    each request is written to a file, and stays there until it comes out. So when a site opens,
-    its requests stay here until the downloader has room for them: a process that is killed loses
-    none of them. What cannot be written waits in memory.
+    A queue is ordered by priority, then by time. With a JOBDIR a request is in a file until it
+    comes out. When a site opens, its requests stay here until the downloader has room, so that a
+    process that is killed loses no request. Requests that cannot be written wait in memory.
 
-    Until a scheduler opens it, no request waits here.
+    No request waits here before a scheduler calls ``open``.
     """
 
     def __init__(
         self, crawler: Crawler, *, file: ParkedFile, engine: Engine, ask_for: AskFor
     ) -> None:
-        """*ask_for* has a site retrieved for which a request begins to wait."""
+        """*ask_for* is called with a site and a request that begins to wait for this site."""
         self._engine = engine
         self._ask_for = ask_for
         self._file = file
@@ -77,30 +76,31 @@ class ParkedRequests:
         self._slot_size = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or places
         self._numbers = count()
         self._queues: dict[str, SiteQueue] = {}
-        """The queues in which requests wait, by the names of sites and hosts."""
+        """The queues that have requests, by the names of sites and hosts."""
         self._visits: dict[SiteQueue, None] = {}
-        """The queues of hosts that may be visited once: one request may come out of each."""
+        """Queues of hosts that can be visited once: one request can come out of them."""
         self._open: deque[SiteQueue] = deque()
-        """The queues whose requests may come out, in the order of their turns."""
+        """Queues whose requests can come out, in the order of their turns."""
         self._count = 0
         self._backup: RedisBackup | None = None
         self.is_open = self.is_kept = False
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
-        """Requests that waited in vain: refused when they come out, though the site may be due."""
+        """Requests of sites that were given up. They are refused even if the site is due again."""
 
     def __len__(self) -> int:
         return self._count
 
     def open(self, *, is_kept: bool) -> None:
-        """Begin. With *is_kept* the next run finds the requests that are left when the crawl ends.
+        """Let requests wait. With *is_kept* the next run resumes the requests that are left.
 
-        The requests of the last run are taken back later, by ``resume``.
+        ``resume`` loads the requests of the last run later.
         """
         self.is_open, self.is_kept = True, is_kept
 
     def resume(self, backup: RedisBackup | None) -> list[str]:
-        """Return the names of the queues that the last run has left. *backup* gets a copy of each
-        request from now on.
+        """Return the names of the queues that the last run has left.
+
+        From now on *backup* gets a copy of parked requests.
         """
         self._backup, counts = backup, self._file.resume()
         self._numbers = count(self._file.number + 1)
@@ -115,9 +115,9 @@ class ParkedRequests:
         return bool(self._file.fingerprints)
 
     def is_resumed(self, request: Request) -> bool:
-        """Return whether the last run has left the same request: it would be fetched twice.
+        """Return whether the last run has left the same request, to fetch no page twice.
 
-        A process that was killed may not have written that its queue on disk has given it out.
+        If that process was killed, its queue on disk may still contain the request.
         """
         left = self._file.fingerprints
         return bool(left) and not request.dont_filter and self._file.fingerprint(request) in left
@@ -125,14 +125,14 @@ class ParkedRequests:
     # Requests begin to wait.
 
     def park(self, state: SiteState, request: Request) -> None:
-        """Have *request* wait until its site is known."""
+        """Let *request* wait until its site is known."""
         self.push(str(state.site), request)
         self._ask_for(state, request)
 
     def push(self, name: str, request: Request) -> None:
-        """Put *request* into the queue of *name*, a site or a host, which closes.
+        """Put *request* into the queue of *name*, a site or a host, and close the queue.
 
-        A queue that is being given up stays open: the request is refused with the others.
+        A queue that is being given up stays open, and *request* is refused too.
         """
         queue = self._queue(name)
         if queue.is_open and queue.failure is None:
@@ -154,14 +154,14 @@ class ParkedRequests:
         return self._queues[name]
 
     def waiting_in(self, name: str) -> int:
-        """Return how many requests wait in the queue of *name*, a site or a host."""
+        """Return the number of requests that wait in the queue of *name*, a site or a host."""
         queue = self._queues.get(name)
         return 0 if queue is None or queue.is_open else len(queue)
 
     # They come out.
 
     def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
-        """Have the requests of a site go on, be refused or stay. *step* decides about them."""
+        """Let out or keep the requests of a site by their *fate*. *step* decides them."""
         queue = self._queues.get(str(state.site))
         if queue is not None:
             match fate, step:
@@ -177,24 +177,24 @@ class ParkedRequests:
             self._engine.wake()
 
     def let_out(self, name: str) -> None:
-        """Have the requests in the queue of *name* come out."""
+        """Let the requests in the queue of *name* come out."""
         if queue := self._queues.get(name):
             self._let_out(queue, None)
 
     def let_one_out(self, name: str) -> None:
-        """Have one request in the queue of *name*, a host, come out before all others."""
+        """Let one request in the queue of *name*, a host, come out before other queues."""
         if queue := self._queues.get(name):
             self._visits[queue] = None
 
     def _let_out(self, queue: SiteQueue, failure: Failure | None) -> None:
-        """Have the requests of *queue* come out; with *failure* they are refused."""
+        """Let the requests of *queue* come out. With *failure* they are refused."""
         queue.failure = failure
         if not queue.is_open:
             queue.is_open = True
             self._open.append(queue)
 
     def _give_up_unwritten(self, queue: SiteQueue, failure: Failure) -> None:
-        """Have those requests of *queue* refused that the JOBDIR does not keep."""
+        """Refuse the requests of *queue* that are not in the JOBDIR."""
         unwritten = [entry for entry in queue.heap if not entry[2]]
         if not unwritten or not self._file.lasts:
             return
@@ -206,16 +206,16 @@ class ParkedRequests:
 
     @property
     def has_next(self) -> bool:
-        """Whether a request may come out, now or when the downloader has room for it."""
+        """Whether a request can come out, now or when the downloader has room."""
         return bool(self._open or self._visits) and not self.is_held
 
     @property
     def is_held(self) -> bool:
-        """Whether no request may come out: another worker may have taken it over."""
+        """Whether no request can come out, because another worker may have taken it over."""
         return self._backup is not None and self._backup.is_holding
 
     def pop_visit(self) -> Request | None:
-        """Return the next request of a host that may be visited, or None."""
+        """Return the next request of a host that can be visited, or None."""
         while self._visits and not self.is_held:
             queue = next(iter(self._visits))
             del self._visits[queue]
@@ -226,7 +226,7 @@ class ParkedRequests:
     def pop(self) -> Request | None:
         """Return the next request of an open queue, or None. The queues take turns.
 
-        A queue passes if the downloader has as many of its requests as a slot takes.
+        A queue is skipped if the downloader has as many of its requests as a slot takes.
         """
         for _ in range(len(self._open)):
             queue = self._open.popleft()
@@ -249,11 +249,11 @@ class ParkedRequests:
         return len(queue.sent) < self._slot_size
 
     def _take(self, queue: SiteQueue) -> Request | None:
-        """Take the next request out of *queue*, unless it is held or another worker's."""
+        """Return the next request of *queue*, unless another worker has or may have it."""
         while not self.is_held and self._load_first(queue):
             place, request, is_filed = queue.heap[0]
             is_own = self._backup is None or self._backup.remove(place)
-            if is_own is None:  # Redis does not say
+            if is_own is None:  # Redis does not answer
                 return None
             heappop(queue.heap)
             if is_filed:
@@ -264,7 +264,7 @@ class ParkedRequests:
         return None
 
     def _load_first(self, queue: SiteQueue) -> bool:
-        """Return whether *queue* has requests. Afterwards the first one is in memory."""
+        """Load the first request of *queue* into memory. Return whether there is one."""
         while queue.filed and (not queue.heap or queue.heap[0][0] > queue.read_to):
             rows = self._file.read(queue.name, queue.read_to, queue.filed)
             lost = 0 if rows else queue.filed
@@ -286,15 +286,15 @@ class ParkedRequests:
     # The end.
 
     def by_name(self) -> Counter[str]:
-        """Return how many requests wait for each site, and for the next visit to each host."""
+        """Return the number of waiting requests by site or host."""
         return Counter({name: len(queue) for name, queue in self._queues.items()})
 
     def unwritten(self) -> Iterator[tuple[Place, Request]]:
-        """Return the requests that are not in the JOBDIR, with their places."""
+        """Yield the requests that are not in the JOBDIR, with their places."""
         for queue in self._queues.values():
             yield from (entry[:2] for entry in sorted(queue.heap) if not entry[2])
 
     def close(self) -> None:
         """Close the file."""
-        self._queues.clear()  # an answer that still comes lets no request out
+        self._queues.clear()  # a late answer must not let requests out
         self._file.close()

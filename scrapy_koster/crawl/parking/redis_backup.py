@@ -1,19 +1,29 @@
-"""A copy of each parked request in the Redis of scrapy-redis, in case this worker is killed."""
+"""A copy of each parked request in the Redis of scrapy-redis, in case this worker is killed.
+
+There is a set of the names of workers. A worker has a lease and two more keys:
+
+- ``parked``: a hash of the requests that wait in the worker, encoded as in the queue.
+- ``taken``: a set of the fields that another worker has moved into the queue after the lease
+  expired. A worker that was only suspended drops these requests.
+
+Only the serializer of scrapy-redis writes and reads requests. Calls are synchronous, as the calls
+of scrapy-redis are. Their connections wait for a second at most.
+"""
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from itertools import islice, takewhile
-from types import MappingProxyType
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.parking.worker_leases import WorkerLeases, push_of
 from scrapy_koster.protocol.printable import error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -26,65 +36,114 @@ T = TypeVar("T")
 
 LEASE_SECS = 30.0
 TICK_SECS = 0.25
-# Each request to a new site is parked for a moment. One that comes out sooner is not written.
+# A request to a new site is usually parked for a shorter time. Then it is not written.
 YOUNG_SECS = 0.5
 _AT_ONCE = 500
-# The time without calls after one that was not answered. A call holds the loop for a second.
+# The time without calls after a call without an answer, which blocks the loop for a second.
 REST_SECS = 5.0
-# Redis keeps scores as floats: integers are exact up to here.
+_TIMEOUT_SECS = 1.0
+# The most workers of one look, and the most requests that are moved for one worker.
+_WORKERS = 1_000
+MOVED_AT_ONCE = 10_000
+# A worker that was suspended for longer does not notice that its requests were taken over.
+_REMEMBERED_SECS = 7 * 24 * 3600
+_NAME = re.compile(r"[0-9a-f]{16}", re.ASCII)
+# Redis keeps scores as floats, which are exact for integers up to this one.
 _SCORE = 2**53
+
+# How the queues of scrapy-redis push, by class name, because it may not be installed.
+_PUSHES = {"PriorityQueue": "ZADD", "FifoQueue": "LPUSH", "LifoQueue": "LPUSH"}
+
+# Moves the parked requests of a worker into the queue, unless its lease is valid. Returns the
+# number of moved requests, and of requests for which other workers have to stay. A request that
+# cannot be pushed stays parked, so a request is always in one of the two. Redis 5 or later.
+_TAKE_OVER = """
+local parked, lease, taken, workers, queue = unpack(KEYS)
+local worker, push, at_once, remembered = unpack(ARGV)
+local held = redis.call('GET', lease)
+if held then
+    return {0, held == 'done' and 0 or redis.call('HLEN', parked)}
+end
+local moved, cursor = 0, '0'
+repeat
+    local page = redis.call('HSCAN', parked, cursor, 'COUNT', 500)
+    cursor = page[1]
+    for i = 1, #page[2], 2 do
+        local field, request = page[2][i], page[2][i + 1]
+        local score = #field <= 40 and field:match('^(%-?%d+) %d+$')
+        if score and redis.call('HEXISTS', parked, field) == 1 then
+            if push == 'ZADD' then
+                redis.call('ZADD', queue, score, request)
+            else
+                redis.call('LPUSH', queue, request)
+            end
+            redis.call('SADD', taken, field)
+            moved = moved + 1
+        end
+        redis.call('HDEL', parked, field)
+    end
+until cursor == '0' or moved >= tonumber(at_once)
+redis.call('EXPIRE', taken, remembered)
+local left = redis.call('HLEN', parked)
+if left == 0 then redis.call('SREM', workers, worker) end
+return {moved, left}
+"""
 
 
 class RedisBackup:
     """Writes requests that are parked for longer than a moment to the Redis of the queue.
 
-    Each worker has a lease that it renews. When the lease has expired, another worker moves the
-    parked requests into the queue, and leaves word of it: a worker that was only suspended finds
-    it, and drops these requests.
+    A worker renews its lease. If a lease has expired, another worker moves the parked requests of
+    the worker into the queue.
 
-    While Redis does not answer, another worker may take over requests. So none of them comes out
-    until it answers, and Redis is only called from time to time.
+    While Redis does not answer, another worker may take over requests. So no request comes out
+    until Redis answers, and Redis is called every few seconds.
     """
 
     def __init__(self, log: Log, engine: Engine, clock: Clock, queue: Any, push: str) -> None:
-        """*queue* is that of scrapy-redis, *push* its command."""
+        """*queue* is a queue of scrapy-redis, *push* the command with which it pushes."""
         self._log = log
         self._engine = engine
         self._clock = clock
-        self._encode = queue._encode_request  # noqa: SLF001  # as it pushes
-        self._leases = WorkerLeases(queue, push)
+        self._queue = queue
+        self._push = push
+        self._server = _prompt(queue.server)
+        self._take_over = self._server.register_script(_TAKE_OVER)
+        self._me = token_hex(8)
         self._unwritten: dict[Place, tuple[Instant, Request]] = {}
-        """The requests of which Redis has no copy, and when they were parked: oldest first."""
+        """The requests without a copy in Redis, and when they were parked. Oldest first."""
         self._waits = True
-        """Whether requests may wait in this worker, so that others wait for it."""
+        """Whether requests may wait in this worker, so that other workers have to stay."""
         self._look_at = LONG_AGO
         self._rests_until = LONG_AGO
         self.is_holding = False
-        """Whether no request may come out: Redis does not answer."""
+        """Whether no request can come out, because Redis does not answer."""
         self._has_warned = self._has_told = False
         self._ticking: Ticks | None = None
 
     def open(self, *, anew: bool) -> None:
-        """Take over what other workers have left, or drop it if the crawl begins *anew*."""
+        """Take over the requests of dead workers. Drop them if the crawl begins *anew*."""
         if anew:
-            self._try(self._leases.forget_others)
+            self._try(lambda: self._forget(*self._others()))
         self._tick()
         self._ticking = self._clock.every(TICK_SECS, self._tick)
 
     def add(self, place: Place, request: Request) -> None:
-        """Write *request*, which waits at *place*, if it still does after a moment."""
+        """Write *request* if it still waits at *place* after ``YOUNG_SECS``."""
         self._waits = True
         self._unwritten[place] = (self._clock.now(), request)
 
     def remove(self, place: Place) -> bool | None:
-        """Note that the request at *place* comes out. Return False if another worker has taken it
-        over, and None if Redis does not answer: then it must not come out yet.
+        """Remove the copy of the request at *place*, which is to come out.
+
+        Return False if another worker has taken the request over, and None if Redis does not
+        answer. Then the request must not come out yet.
         """
         self._waits = True
         parked_at, _ = self._unwritten.get(place, (LONG_AGO, None))
-        # An older one may have been written although no answer came.
+        # An older request may have been written although no answer came.
         is_written = parked_at <= self._clock.now() - YOUNG_SECS
-        is_taken = self._try(partial(self._leases.remove, _field(place))) if is_written else False
+        is_taken = self._try(partial(self._removed, _field(place))) if is_written else False
         if is_taken is None:
             return None
         self._unwritten.pop(place, None)
@@ -97,39 +156,59 @@ class RedisBackup:
             )
         return not is_taken
 
-    def others_wait(self) -> bool:
-        """Return whether requests wait in other workers. This worker has nothing left to do.
+    def _removed(self, field: str) -> bool:
+        """Remove the copy of a request. Return whether another worker has taken the request over.
 
-        Workers that are done as well do not count: their parked requests go back into the queue
-        when they end. While Redis is silent requests may wait.
+        Only the set ``taken`` says so. A missing copy does not, because Redis may have lost its
+        data, or the call may be the second one.
+        """
+        with self._server.pipeline() as pipe:
+            pipe.hdel(self._key("parked", self._me), field)
+            pipe.sismember(self._key("taken", self._me), field)
+            return bool(pipe.execute()[-1])
+
+    def others_wait(self) -> bool:
+        """Return whether requests wait in other workers. This worker has no more work.
+
+        Requests in workers without more work do not count, because they return to the queue when
+        these workers end. While Redis does not answer, requests may wait.
         """
         self._waits = False
         if self._try(self._renew) is None:
             return self.is_holding
-        return bool(self._try(self._look))
+        return any(self._try(self._look) or ())
 
-    def close(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int | None:
-        """Move the requests that are still *parked* into the queue, or drop them.
+    def close(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
+        """Move the requests that are still *parked* into the queue with *keep*, else drop them.
 
-        Return how many requests could not be written, and are lost; None if Redis fails, so that
-        all requests are lost that it does not have.
+        Return the number of requests that could not be written, and are lost.
         """
         if self._ticking is not None:
             self._ticking.stop()
         self._rests_until = LONG_AGO
         try:
-            return self._try(partial(self._hand_back, parked) if keep else self._leases.forget)
+            lost = self._try(partial(self._hand_back, parked if keep else (), keep=keep))
+            return len(self._unwritten) if lost is None else lost
         finally:
-            self._leases.close()
+            if self._server is not self._queue.server:
+                self._server.connection_pool.disconnect()
 
-    def _hand_back(self, parked: Iterable[tuple[Place, Request]]) -> int:
-        self._renew()  # while the lease is held no other worker takes them
-        taken, lost = self._leases.taken(), 0
-        # All of them: Redis may have lost some.
-        own = ((place, request) for place, request in parked if _field(place) not in taken)
-        while chunk := dict(islice(own, _AT_ONCE)):
-            lost += len(chunk) - self._renew(chunk)
-        self._leases.hand_back()
+    def _hand_back(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
+        """Move the requests of this worker into the queue. Return how many are lost.
+
+        The order matters. If the process is killed here, another worker or the next run moves the
+        rest, and no request is lost or crawled twice.
+        """
+        lost = 0
+        if keep:
+            self._renew()  # while the lease is valid, no other worker takes requests over
+            taken = {_text(each) for each in self._server.smembers(self._key("taken", self._me))}
+            # Write them again, because Redis may have lost some.
+            lost = self._renew(each for each in parked if _field(each[0]) not in taken)
+            self._server.delete(self._key("lease", self._me))
+            while self._move(self._me)[0]:
+                pass
+        self._forget(self._me)
         return lost
 
     # From time to time.
@@ -137,35 +216,49 @@ class RedisBackup:
     def _tick(self) -> None:
         now = self._clock.now()
         old = takewhile(lambda item: item[1][0] <= now - YOUNG_SECS, self._unwritten.items())
-        due = iter([(place, request) for place, (_, request) in old])
-        while True:  # once at least: a Redis that does not answer is noticed soon
-            chunk = dict(islice(due, _AT_ONCE))
-            if self._try(partial(self._renew, chunk)) is None:
-                return
-            for place in chunk:
-                del self._unwritten[place]
-            if len(chunk) < _AT_ONCE:
-                break
-        if now >= self._look_at:
+        due = [(place, request) for place, (_, request) in old]
+        if self._try(partial(self._renew, due)) is not None and now >= self._look_at:
             self._look_at = now + LEASE_SECS / 3
             self._try(self._look)
 
-    def _renew(self, chunk: Mapping[Place, Request] = MappingProxyType({})) -> int:
-        """Renew the lease, and write *chunk*; return how many of its requests can be written."""
-        written = {_field(place): self._encoded(request) for place, request in chunk.items()}
-        parked = {field: data for field, data in written.items() if data is not None}
-        self._leases.renew(LEASE_SECS, "waits" if self._waits else "done", parked)
-        return len(parked)
+    def _renew(self, parked: Iterable[tuple[Place, Request]] = ()) -> int:
+        """Renew the lease, and write *parked*. Return how many requests cannot be written.
+
+        The lease is "waits", or "done" if other workers need not stay for this worker.
+        """
+        lease, left, lost = "waits" if self._waits else "done", iter(parked), 0
+        while True:  # at least once, to notice a Redis that does not answer
+            chunk = dict(islice(left, _AT_ONCE))
+            encoded = {_field(place): self._encoded(request) for place, request in chunk.items()}
+            written = {field: data for field, data in encoded.items() if data is not None}
+            with self._server.pipeline() as pipe:
+                pipe.set(self._key("lease", self._me), lease, px=int(LEASE_SECS * 1000))
+                pipe.sadd(self._key("workers"), self._me)
+                if written:
+                    pipe.hset(self._key("parked", self._me), mapping=written)
+                pipe.execute()
+            for place in chunk:
+                self._unwritten.pop(place, None)
+            lost += len(chunk) - len(written)
+            if len(chunk) < _AT_ONCE:
+                return lost
 
     def _encoded(self, request: Request) -> Any:
         try:
-            return self._encode(request)
+            return self._queue._encode_request(request)  # noqa: SLF001  # as it pushes
         except Exception as error:  # noqa: BLE001  # a request may carry objects of any class
             self._warn(error_text(error))
             return None
 
-    def _look(self) -> int:
-        moved, waiting = self._leases.look()
+    # The workers.
+
+    def _look(self) -> tuple[int, int]:
+        """Move the requests of dead workers into the queue.
+
+        Return the number of moved requests, and of requests in workers that are not done.
+        """
+        seen = [self._move(worker) for worker in self._others()]
+        moved = sum(each for each, _ in seen)
         if moved:
             self._log.info(
                 "Requests that waited in a worker that has died, and are back in the queue:"
@@ -173,7 +266,30 @@ class RedisBackup:
                 count=moved,
             )
             self._engine.wake()
-        return moved + waiting
+        return moved, sum(left for _, left in seen)
+
+    def _others(self) -> list[str]:
+        found = self._server.srandmember(self._key("workers"), _WORKERS)
+        return [name for name in map(_text, found) if name != self._me and _NAME.fullmatch(name)]
+
+    def _move(self, worker: str) -> tuple[int, int]:
+        """Move requests of *worker* into the queue, unless its lease is valid."""
+        keys = [self._key(name, worker) for name in ("parked", "lease", "taken")]
+        keys += [self._key("workers"), self._queue.key]
+        args = [worker, self._push, MOVED_AT_ONCE, _REMEMBERED_SECS]
+        moved, left = self._take_over(keys=keys, args=args)
+        return moved, left
+
+    def _forget(self, *workers: str) -> None:
+        """Drop the requests that are parked in *workers*."""
+        with self._server.pipeline() as pipe:
+            for worker in workers:
+                pipe.delete(*(self._key(name, worker) for name in ("parked", "lease", "taken")))
+                pipe.srem(self._key("workers"), worker)
+            pipe.execute()
+
+    def _key(self, *names: str) -> str:
+        return ":".join([self._queue.key, "koster", *names])
 
     # A Redis that fails.
 
@@ -185,11 +301,10 @@ class RedisBackup:
         try:
             result = call()
         except Exception as error:  # noqa: BLE001  # the client may be of any class
-            # A server that refuses a call does answer. It lets no worker take over requests,
-            # either.
+            # A server that refuses a call does answer, and no worker can take over requests.
             if not any(kind.__name__ == "ResponseError" for kind in type(error).__mro__):
                 self._rests_until, self.is_holding = self._clock.now() + REST_SECS, True
-            # Without its text: a server may quote the password.
+            # Without the text, in which a server may quote the password.
             self._warn(type(error).__name__)
             return None
         if self.is_holding:
@@ -209,7 +324,7 @@ class RedisBackup:
 
 
 def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) -> RedisBackup | None:
-    """Return the backup for a *scheduler* of scrapy-redis, None for any other."""
+    """Return the backup for a *scheduler* of scrapy-redis, or None for another scheduler."""
     queue = getattr(scheduler, "queue", None)
     push = push_of(queue)
     if push is None:
@@ -218,6 +333,35 @@ def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) ->
 
 
 def _field(place: Place) -> str:
-    """Return the field of a request in Redis: the score that its queue gives it, and its number."""
+    """Return the field of a request in Redis: the score in its queue, and the number."""
     score, number = place
     return f"{max(-_SCORE, min(_SCORE, score))} {number}"
+
+
+def _prompt(server: Any) -> Any:
+    """Return a client of the same server with a short timeout and without retries.
+
+    The client of scrapy-redis waits for 30 seconds, and may retry ten times. A client of a Sentinel
+    or a Cluster is returned unchanged.
+    """
+    pool: Any = getattr(server, "connection_pool", None)
+    if type(pool).__name__ != "ConnectionPool":
+        return server
+    options = {**pool.connection_kwargs, "socket_timeout": _TIMEOUT_SECS}
+    if "path" not in options:  # a Unix socket takes no such option
+        options["socket_connect_timeout"] = _TIMEOUT_SECS
+    options |= {"retry": None, "retry_on_timeout": False, "retry_on_error": []}
+    own = type(pool)(connection_class=pool.connection_class, **options)
+    return type(server)(connection_pool=own)
+
+
+def _text(name: str | bytes) -> str:
+    return name if isinstance(name, str) else name.decode("latin-1")
+
+
+def push_of(queue: Any) -> str | None:
+    """Return the command with which *queue* pushes, or None for other queues."""
+    if not all(hasattr(queue, name) for name in ("_encode_request", "server", "key")):
+        return None
+    pushes = (_PUSHES.get(kind.__name__) for kind in type(queue).__mro__)
+    return next(filter(None, pushes), None)

@@ -1,76 +1,89 @@
-"""A crawl out of Scrapy's HTTP cache alone, which asks no site for its robots.txt either.
+"""A crawl that reads pages from Scrapy's HTTP cache only, and fetches no robots.txt either.
 
-With HTTPCACHE_IGNORE_MISSING a page that is not in the cache is not fetched. Of one that is there
-nothing is fetched from its site, so the last copy of its robots.txt decides, however old it is.
+With HTTPCACHE_IGNORE_MISSING a page that is not in the cache is not fetched. For a page in the
+cache no request is sent to the site, so the last copy of the robots.txt decides, even if expired.
 
-What the cache passes on to the network (dont_cache in the meta, HTTPCACHE_IGNORE_SCHEMES, a page
-that its policy wants to validate) is subject to robots.txt as always. So nothing is foretold: the
-cache is asked for the answer, before any other middleware can see a request that was not decided.
+Requests that the cache passes on to the network (dont_cache in the meta, HTTPCACHE_IGNORE_SCHEMES,
+pages that the policy validates) obey robots.txt as always. To know them, the cache is read before
+another middleware can see a request that was not decided.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
+from scrapy.utils.misc import build_from_crawler
 
-from scrapy_koster.crawl.fetching.fetcher import Fetcher
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
-from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, last_copy
+from scrapy_koster.crawl.site_records import SiteRecords
+from scrapy_koster.crawl.states import Facts
+from scrapy_koster.protocol.access import Failure, last_copy, standing_of, why_not_obeyed
+from scrapy_koster.protocol.defect import checked_parser, guarded
 from scrapy_koster.protocol.policy import Unavailable
-from scrapy_koster.protocol.step import Pass
-from scrapy_koster.storage.port import Claimed
+from scrapy_koster.protocol.standing import Access
+from scrapy_koster.protocol.step import standing_by, waits
+from scrapy_koster.protocol.usage_lines import usage_lines
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
+    from scrapy.statscollectors import StatsCollector
 
     from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
     from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.sites import Sites
-    from scrapy_koster.protocol.access import Known
-    from scrapy_koster.protocol.policy import Policy
-    from scrapy_koster.protocol.site import Site
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
 
 
 class Replay:
-    """Answers requests out of the HTTP cache, and knows the last copies."""
+    """Reads pages from the HTTP cache, and the last copies from the storage."""
 
     def __init__(
-        self, crawler: Crawler, log: Log, clock: Clock, *, policy: Policy, sites: Sites
+        self,
+        crawler: Crawler,
+        config: Config,
+        stats: StatsCollector,
+        log: Log,
+        *,
+        clock: Clock,
+        store: StorageCalls,
     ) -> None:
-        """*policy* and *sites* are as ``policy_of_replay`` and ``LastCopies`` have them."""
         self._crawler = crawler
+        self._config = config
+        self._stats = stats
         self._log = log
         self._clock = clock
-        self._policy = policy
-        self._sites = sites
+        self._store = store
+        self._policy = replace(config.policy, unavailable=Unavailable.ALLOW)
+        """Without a copy a page passes."""
+        self._records = SiteRecords(config.memory_sites, lambda _: True)
+        """The sites of pages in the cache."""
         self._said = False
 
     @property
     def is_on(self) -> bool:
-        """Whether pages come out of the HTTP cache alone, and no site need be asked."""
+        """Whether pages come from the HTTP cache only."""
         return self.cache is not None
 
     @property
     def cache(self) -> HttpCacheMiddleware | None:
-        """The HTTP cache, None where it is not in the crawl, or another in its place."""
+        """Scrapy's HTTP cache, or None if the crawl uses another cache or no cache."""
         cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
         if cache is None or type(cache).process_request is not HttpCacheMiddleware.process_request:
             return None
         return cache
 
     def answer(self, request: Request) -> Response | None:
-        """Return the page out of the cache, None where the network would be asked for it.
+        """Return the page in the cache, or None if the cache would send *request*.
 
-        Raises IgnoreRequest where it is not there.
+        Raises IgnoreRequest if the page is missing.
         """
         cache = self.cache
         found = None if cache is None else cache.process_request(request)
@@ -85,74 +98,47 @@ class Replay:
             )
         return found
 
-    async def last_known(self, state: SiteState, request: Request) -> tuple[SiteState, Step]:
-        """Return what decides on *request*: the last copy for the site of *state*."""
-        now = self._clock.epoch()
-        if (copy := last_copy(state.known)) is not None:
-            last = SiteState(state.site)
-            last.learn(state.facts._replace(known=_without_end(copy, now), watch=None))
-            return last, last.take_step(now=now, policy=self._policy)
-        stored = self._sites.state_of(state.origin)
-        assert stored is not None  # it has a site
-        if now < stored.until_epoch:
-            return stored, stored.step
-        return stored, await self._sites.wait(stored, request)
+    async def last_known(self, state: SiteState) -> tuple[SiteState, Step]:
+        """Return a state with the last copy for the site of *state*, and its step.
 
-    async def close(self) -> None:
-        """Close the storage."""
-        await self._sites.close()
+        The copy is in memory or in the storage. Raises ParserDefectError if KOSTER_PARSER fails.
+        """
+        last = self._records.state_of(state.origin)
+        assert last is not None  # the origin is a site
+        now = self._clock.epoch()
+        if last_copy(state.known) is not None:
+            last.learn(self._without_end(state.facts, now))
+        elif last.known is None:
+            last.learn(self._without_end(await self._stored(state), now))
+        step = last.take_step(now=now, policy=self._policy)
+        assert not waits(step)  # the copy does not expire
+        last.standing = standing_by(step, self._policy)
+        return last, step
+
+    def _without_end(self, facts: Facts, now: float) -> Facts:
+        """Return *facts* whose copy decides from now on."""
+        copy = last_copy(facts.known)
+        if copy is None or why_not_obeyed(copy, self._policy):
+            why = "HTTPCACHE_IGNORE_MISSING: no site is asked"
+            return Facts(Failure(why, 1, since=now, asked=now, retry=math.inf, stale=None))
+        known = replace(copy, fetched=min(copy.fetched, now), expires=math.inf)
+        return facts._replace(known=known, watch=None)
+
+    async def _stored(self, state: SiteState) -> Facts:
+        copy, source = last_copy(await self._store.get(state.site)), self._store.source
+        if copy is None:
+            return Facts()
+        self._stats.inc_value("koster/storage/hit")
+        if standing_of(copy, self._policy).access is not Access.BY_RULES:
+            return Facts(copy, source)
+        kind, body, usage = self._config.parser, copy.in_utf8, self._config.usage
+        build = partial(build_from_crawler, kind, self._crawler, body)
+        parser = checked_parser(kind, guarded(kind, "from_crawler", build))
+        lines = usage_lines(body, parser, labels=usage.labels) if usage.is_on else None
+        return Facts(copy, source, parser, usage=lines)
 
 
 def is_replay(settings: BaseSettings) -> bool:
-    """Return whether the settings say that what is not cached is ignored."""
+    """Return whether the settings let the crawl ignore pages that are not in the cache."""
     get = settings.getbool
     return get("HTTPCACHE_ENABLED") and get("HTTPCACHE_IGNORE_MISSING")
-
-
-def policy_of_replay(policy: Policy) -> Policy:
-    """Return *policy* for a crawl that asks no site: without a copy a page passes."""
-    return replace(
-        policy, unavailable=Unavailable.ALLOW, defer_first_secs=math.inf, defer_max_secs=math.inf
-    )
-
-
-def _without_end(copy: Copy, now: float) -> Copy:
-    return replace(copy, fetched=min(copy.fetched, now), expires=math.inf)
-
-
-class QuietAnnouncer(Announcer):
-    """Does not say of each site that it was not asked: that is said once, of all."""
-
-    def send(self, signal: object, **named: object) -> None:
-        """Send nothing: these sites are not those of the crawl."""
-
-    def announce(self, state: SiteState, step: Step, waiting: int) -> None:
-        if not isinstance(step, Pass):
-            super().announce(state, step, waiting)
-
-
-class NoFetch(Fetcher):
-    """Requests no robots.txt."""
-
-    async def fetch(self, *_: object, **__: object) -> Answer | NoAnswer:
-        """Return that no site is asked."""
-        return NoAnswer("HTTPCACHE_IGNORE_MISSING: no site is asked")
-
-
-class LastCopies(StorageCalls):
-    """The last copies in a storage, which never expire. Nothing is claimed or written."""
-
-    async def get(self, site: Site) -> Known | None:
-        """Return the last copy of *site*."""
-        copy = last_copy(await super().get(site))
-        return None if copy is None else _without_end(copy, self._clock.epoch())
-
-    async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:  # noqa: ARG002
-        """Return the last copy of *site*. Nothing is claimed."""
-        known = await self.get(site)
-        if unless_known and known is not None:
-            self._stats.inc_value("koster/storage/hit")
-        return Claimed(known if unless_known else None, 0.0)
-
-    async def put(self, site: Site, known: Known) -> None:
-        """Write nothing."""
