@@ -87,13 +87,13 @@ class Assembly:
         records = parts.records(config.memory_sites, lambda state: self.sites.forget(state))
         self.pacer = self._pacer(crawler, records, store) if config.pace.obeys else None
         """None if the crawl keeps no delays."""
-        turns = None if self.pacer is None else self.pacer.holds_redirect
+        visit = None if self.pacer is None else self.pacer.asking
         archive = config.archive
         self.sites: Sites = build_sites(
             crawler,
             config,
             self.announcer,
-            fetcher=parts.fetcher(crawler, config, self.stats, self.clock, needs_turn=turns),
+            fetcher=parts.fetcher(crawler, config, self.stats, self.clock, visit=visit),
             store=store,
             parts=parts,
             records=records,
@@ -162,15 +162,16 @@ def build_sites(
     limited = partial(LookaheadLimit.of_crawl, places=places, memory=config.memory_sites)
     limit = (parts.lookahead or limited)(clock, engine.wake)
     retriever = Retriever(
-        crawler,
-        config,
-        announcer,
+        crawler=crawler,
+        config=config,
+        announcer=announcer,
         clock=clock,
         chance=parts.chance,
         fetcher=fetcher,
         store=store,
         limit=limit,
-        pacer=pacer,
+        turn_to_ask=None if pacer is None else pacer.turn_to_ask,
+        noted_visit=None if pacer is None else pacer.learnt,
         archiver=archiver,
         robot=robot,
         is_awaited=lambda state: sites.is_awaited(state),

@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred
 from scrapy_koster.crawl.engine.private import CANCELLED, belonging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
@@ -63,13 +63,13 @@ class Clock:
         finally:
             timer.cancel()
 
-    async def within(self, secs: float, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """Return the result of *coroutine*. Cancel it after *secs*, and raise LateError.
+    async def within(self, secs: float, awaited: Awaitable[_T]) -> _T:
+        """Return the result of *awaited*. Cancel it after *secs*, and raise LateError.
 
         If the process was suspended, the time is over before a result can arrive. So there is
         another tenth of a second for the result.
         """
-        running: Deferred[_T] = deferred_from_coro(coroutine)
+        running: Deferred[_T] = deferred_from_coro(awaited)
         late = []
 
         def end() -> None:

@@ -1,8 +1,8 @@
-"""Names of Scrapy that its documentation does not have, and what happens without each.
+"""Undocumented names of Scrapy, with the effect of a missing name.
 
-A later release may rename or remove them. If a crawl needs a name and Scrapy does not have it, the
-crawl stops when it starts, with an error that names it: no page is fetched. Each other name is
-looked up when it is used, and without it one feature is missing.
+A later release may rename or remove a name. If a crawl needs a missing name, the crawl stops when
+it starts, with an error that has the name: no page is fetched. Any other name is looked up when it
+is used. If such a name is missing, one feature does not work.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 class Internal(NamedTuple):
-    """A name of Scrapy that is not public."""
+    """An undocumented name of Scrapy."""
 
     name: str
     """Its full name."""
     purpose: str
-    """What it is used for."""
+    """The use of the name in this package."""
     without: str = "The crawl stops when it starts."
-    """What happens if Scrapy does not have it."""
+    """The effect if Scrapy lacks the name."""
     place: str = ""
-    """Where a crawler has it when its crawl starts, if a crawl needs it; else empty."""
+    """The path from the crawler to the name at the start; "" if no crawl needs the name."""
 
 
 def _needed(owner: str, place: str, purpose: str) -> Internal:
-    """Return the row of a name that a crawl needs, an attribute of the class *owner*."""
+    """Return the row of a needed attribute of the class *owner*."""
     name = f"scrapy.{owner}.{place.rpartition('.')[2]}"
     return Internal(name, purpose, place=place)
 
@@ -87,13 +87,13 @@ QUEUE_INTERNALS = (
     _of_queue(f"{_QUEUE}._downloader_interface", "to look at few hosts"),
     _of_queue(f"{_QUEUE}._last_selected_slot", "whose turn it was"),
 )
-"""Those that only RoundRobinPriorityQueue uses."""
+"""Names that only RoundRobinPriorityQueue uses."""
 
 
-def missing_internal(crawler: Crawler) -> Internal | None:
-    """Return a name that the crawl needs and Scrapy does not have, None if there is none.
+def check_internals(crawler: Crawler) -> None:
+    """Raise RuntimeError if Scrapy lacks a name that the crawl of *crawler* needs.
 
-    The spider of *crawler* is being opened.
+    The spider is being opened: the objects of the crawl are there.
     """
     for internal in INTERNALS:
         path, _, last = internal.place.rpartition(".")
@@ -101,16 +101,8 @@ def missing_internal(crawler: Crawler) -> Internal | None:
         for step in path.split("."):
             owner = getattr(owner, step, None)
         if path and owner is not None and not hasattr(owner, last):
-            return internal
-    return None
-
-
-def check_internals(crawler: Crawler) -> None:
-    """Raise RuntimeError, which names it, if Scrapy lacks a name that the crawl needs."""
-    internal = missing_internal(crawler)
-    if internal is not None:
-        raise RuntimeError(
-            f"scrapy-koster does not work with Scrapy {scrapy.__version__}, which has no"
-            f" {internal.name}. The crawl stops, because it might not obey robots.txt. Upgrade"
-            " scrapy-koster, or install an older release of Scrapy."
-        )
+            raise RuntimeError(
+                f"scrapy-koster does not work with Scrapy {scrapy.__version__}, which has no"
+                f" {internal.name}. The crawl stops, because it might not obey robots.txt. Upgrade"
+                " scrapy-koster, or install an older release of Scrapy."
+            )

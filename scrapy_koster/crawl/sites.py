@@ -243,8 +243,8 @@ class Sites:
 
     def _close(self) -> None:
         self.idle_timeout.close()
-        self.ahead.close()
         self._retriever.cancel()
+        self.ahead.close()
         if self._pacer is not None:
             self._pacer.close()
         for state in self._records:

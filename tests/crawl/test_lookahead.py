@@ -18,8 +18,6 @@ from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.site import Site
 
-LONG_SECS = 60.0
-
 
 def sites(count: int) -> list[SiteState]:
     return [SiteState(Site("http", f"{n}.example", 80)) for n in range(count)]
@@ -157,23 +155,21 @@ class Fetches:
     def __init__(self, sockets: int = 8) -> None:
         self.limit = LookaheadLimit(Clock(), lambda: None, young=1, waiting=1, sockets=sockets)
         self.begun: list[str] = []
-        self.late: list[str] = []
         self._ends: dict[str, Deferred[None]] = {}
         self.tasks: dict[str, Deferred[None]] = {}
 
-    def begin(self, *names: str, **within: float) -> None:
+    def begin(self, *names: str) -> None:
         """Those whose names begin with an f are new sites, the others have failed."""
         for name in names:
             [site] = sites(1)
             state = site if name.startswith("f") else failed(site)
-            self.tasks[name] = deferred_from_coro(self._fetch(state, name, **within))
+            self.tasks[name] = deferred_from_coro(self._fetch(state, name))
 
-    async def _fetch(self, state: SiteState, name: str, **within: float) -> None:
-        async with self.limit.socket(state, **within) as has_socket:
-            (self.begun if has_socket else self.late).append(name)
-            if has_socket:
-                end = self._ends[name] = Deferred()
-                await maybe_deferred_to_future(end)
+    async def _fetch(self, state: SiteState, name: str) -> None:
+        async with self.limit.socket(state):
+            self.begun.append(name)
+            end = self._ends[name] = Deferred()
+            await maybe_deferred_to_future(end)
 
     def end(self, *names: str) -> None:
         for name in names:
@@ -243,27 +239,13 @@ async def test_retries_take_half_at_most(begun: Begun) -> None:
     fetches.end_all()
 
 
-async def test_a_turn_that_comes_too_late(begun: Begun, crawl: Crawl) -> None:
-    fetches = Fetches(sockets=1)
-    fetches.begin("f0")
-    await begun(fetches, 1)
-    fetches.begin("a0", within_secs=0.01)
-    fetches.begin("a1", within_secs=LONG_SECS)
-    await crawl.until(lambda: fetches.late)
-    fetches.end("f0")
-    await begun(fetches, 2)
-    assert (fetches.late, fetches.begun) == (["a0"], ["f0", "a1"])
-    fetches.end("a1")
-
-
-async def test_nobody_waits_after_the_close(begun: Begun, crawl: Crawl) -> None:
+async def test_nobody_waits_after_the_close(begun: Begun) -> None:
     fetches = Fetches(sockets=1)
     fetches.begin("f0", "f1", "a0")
     await begun(fetches, 1)
     fetches.limit.close()
-    await crawl.until(lambda: len(fetches.late) == 2)
-    fetches.end("f0")
-    assert fetches.begun == ["f0"]
+    await begun(fetches, 3)
+    fetches.end_all()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import Settings
 
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.fetching.robots_request import robots_request
+from scrapy_koster.crawl.fetching.http_messages import robots_request
 from scrapy_koster.protocol.access import Copy
 
 SENT = {"proxy": "http://proxy.example", "_auth_proxy": "http://proxy.example"}
@@ -104,11 +104,10 @@ def test_it_is_asked_for_as_text_and_not_compressed() -> None:
     bare = Request("http://fict.org/page")
     assert asked(bare).headers.to_unicode_dict() == {
         "Cookie": "",
-        "Range": "",
         "Accept": "text/plain, */*;q=0.1",
         "Accept-Encoding": "identity",
     }
-    assert asked(bare, plain=False).headers.to_unicode_dict() == {"Cookie": "", "Range": ""}
+    assert asked(bare, plain=False).headers.to_unicode_dict() == {"Cookie": ""}
 
 
 def test_a_stale_copy_is_revalidated_at_its_url() -> None:

@@ -131,15 +131,6 @@ def in_part(request: Asked) -> Reply:
     return Reply(206, RULES[:13], headers={"Content-Range": f"bytes 0-12/{len(RULES)}"})
 
 
-async def test_a_part_is_not_asked_for(crawl: Crawl, server: Server) -> None:
-    """Of pages the settings may ask for the beginning only."""
-    site = server.site()
-    site.robots = in_part
-    settings = {"DEFAULT_REQUEST_HEADERS": {"Range": "bytes=0-12"}}
-    await crawl(urls=[site.url("/page"), site.url("/secret")], settings=settings)
-    assert site.pages_asked == ["/page"]
-
-
 class InPart:
     """A middleware that has only the beginning of everything sent."""
 
@@ -147,12 +138,22 @@ class InPart:
         request.headers["Range"] = "bytes=0-12"
 
 
-async def test_a_part_opens_no_site(crawl: Crawl, server: Server) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"DEFAULT_REQUEST_HEADERS": {"Range": "bytes=0-12"}},
+        {"DOWNLOADER_MIDDLEWARES": {InPart: 950}},
+    ],
+    ids=["headers", "middleware"],
+)
+async def test_a_part_is_not_asked_for(
+    crawl: Crawl, server: Server, settings: dict[str, Any]
+) -> None:
+    """Of pages the settings may ask for the beginning only."""
     site = server.site()
     site.robots = in_part
-    settings = {"DOWNLOADER_MIDDLEWARES": {InPart: 950}}
-    await asked_of(crawl, site, settings, "asks for a part of the robots.txt")
-    assert site.pages_asked == []
+    await crawl(urls=[site.url("/page"), site.url("/secret")], settings=settings)
+    assert site.pages_asked == ["/page"]
 
 
 # What a handler does at a robots.txt in place of answering it.

@@ -241,7 +241,7 @@ _ANSWERS: Sequence[SiteFault] = (
         SiteFault("the answer to GET /robots.txt", name, means, _at(coded(coding, body)))
         for name, means, coding, body in (
             ("gzip that is cut", _DEFERRED, "gzip", _GZIP[:-30]),
-            ("gzip in two parts", _RULES, "x-gzip", _GZIP + _GZIP),
+            ("gzip in two parts", _DEFERRED, "x-gzip", _GZIP + _GZIP),
             ("deflate without its header", _RULES, "deflate", _DEFLATE),
         )
     ),

@@ -21,7 +21,6 @@ RECORDS: tuple[Any, ...] = (SiteState, Host, SiteQueue)
 OF_SCRAPY = {
     "engine/answer_limit.py": {"own_handler._pool"},
     "fetching/lookahead.py": {"sockets.open"},
-    "fetching/storage_calls.py": {"calls[0].is_made"},
     "components/linkfilter.py": {"failure.request"},
 }  # fmt: skip
 """Attributes of what Scrapy has, for which there is no other way, and of copies of it; and of small

@@ -360,7 +360,7 @@ class Process:
             ),
         )
         self.sites = self.parts.sites
-        self.store: Any = self.sites._retriever._store
+        self.store: Any = self.sites._retriever.store
         crawler.koster = KosterMiddleware(crawler, self.parts)
         self.main = self.loop.create_task(crawler.crawl())
 

@@ -17,8 +17,8 @@ from scrapy_koster.crawl.enforcement import Enforcement
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.states import Action, Event, State
-from scrapy_koster.protocol.access import Failure, last_copy
-from scrapy_koster.protocol.step import waits
+from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.step import Ask, waits
 from simulation.__main__ import told
 from simulation.machine import TOKENS, Machine, machine
 
@@ -136,18 +136,18 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
     """It runs out while its turn has not come."""
 
     class ClaimsFirst(Retriever):
-        async def _ask(self, state: Any, page: Any, began: float, after: Any) -> float:
-            claimed = await self._claimed(state, page)
-            if self._is_settled(state) or claimed.held_secs:
-                return float(claimed.held_secs)
-            async with self._limit.socket(state) as has_socket:
-                if not has_socket or self._is_settled(state):
-                    return 0.0
-                self._fetching.add(state)
-                async with self._turn(state, after):
-                    result = await self._fetcher.fetch(state.site, page, last_copy(state.known))
-            await self._learn(state, page, result, began)
-            return 0.0
+        async def _attempt(self, state: Any, page: Any) -> None:
+            while isinstance(self._step(state), Ask):
+                held_secs = await self._claimed(state, page)
+                if self._is_settled(state):
+                    return
+                if held_secs:
+                    await self.clock.sleep(1.0)
+                    continue
+                async with self.limit.socket(state):
+                    self._fetching.add(state)
+                    await self._fetch(state, page, self.clock.epoch())
+                    return
 
     monkeypatch.setattr("scrapy_koster.crawl.assembly.Retriever", ClaimsFirst)
     first_broken(

@@ -1,1 +1,1 @@
-"""Whatever of Scrapy is not public, and what its releases differ in."""
+"""Undocumented parts of Scrapy, and the differences of its releases."""

@@ -1,15 +1,21 @@
 """Section 6: "place limits on the resources spent": the bytes of an answer on a connection.
 
-Scrapy's handler for HTTP/1.1 reports headers when they are complete. Twisted reads header lines and
-interim answers (1xx) without a limit before that, and one robots.txt could take all memory. So the
-bytes are counted before they are parsed. Nothing of Twisted is replaced: a copy of the handler has
-a pool that opens connections through an endpoint and a factory of its own.
+Scrapy's handler for HTTP/1.1 reports complete headers only. Before, Twisted reads header lines and
+interim answers (1xx) without a limit, and one robots.txt could use all memory. So the bytes of a
+connection are counted before Twisted parses the bytes. No method of Twisted is replaced: a copy of
+the handler has a pool that opens connections through its own endpoint and factory.
+
+The crawl shares these connections. After the answer, a page can use a connection without a limit. A
+connection that was opened for a page has no limit, as in Scrapy.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import math
+from contextvars import ContextVar
 from copy import copy
+from functools import partial
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import DownloadCancelledError
@@ -17,166 +23,135 @@ from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.web.client import HTTPConnectionPool
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable
 
     from twisted.internet.defer import Deferred
 
 HEADERS_MAX_BYTES = 65536
 """Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the file, whatever its headers are."""
 HEADERS_TOO_LONG = f"its headers are longer than {HEADERS_MAX_BYTES} bytes"
+_SENDING: ContextVar[AnswerLimit | None] = ContextVar("_SENDING", default=None)
+"""The limit of the request in the current call of ``_Connection.request``."""
 
 
 class AnswerLimit:
-    """The limit of one answer: of its headers, and from their end on of its body as it is sent."""
+    """The limit of one answer: first of the headers, then of headers and body together."""
 
     def __init__(self, body_max_bytes: int) -> None:
         self._whole = HEADERS_MAX_BYTES + 2 * body_max_bytes
-        self._limit = HEADERS_MAX_BYTES
+        self._limit: float = HEADERS_MAX_BYTES
         self._received = 0
         self._is_passed = False
 
     def headers_ended(self) -> None:
-        """Allow a body. The framing of its chunks may be as long as the body itself."""
+        """Allow a body. The framing of the chunks can be as long as the body."""
         self._limit = self._whole
 
     def is_passed_by(self, data: bytes) -> bool:
-        """Count *data*, and return whether the limit was passed before it.
+        """Count *data*, and return whether the bytes before *data* have passed the limit.
 
-        Headers may end within *data*, so it is not known yet which limit it counts towards.
+        The headers may end within *data*, so either limit can apply to *data*.
         """
         self._is_passed = self._received > self._limit
         self._received += len(data)
         return self._is_passed
 
-    def check(self) -> None:
-        """Raise DownloadCancelledError if the answer was too long."""
+    def end(self) -> None:
+        """Remove the limit, since the next answer may be a page.
+
+        Raises DownloadCancelledError if the answer was too long.
+        """
+        limit, self._limit = self._limit, math.inf
         if self._is_passed:
-            is_header = self._limit < self._whole
-            too_long = f"its answer is longer than {self._limit} bytes"
+            is_header = limit < self._whole
+            too_long = f"its answer is longer than {limit} bytes"
             raise DownloadCancelledError(HEADERS_TOO_LONG if is_header else too_long)
 
 
-class LimitedConnections:
-    """Gives requests for a robots.txt connections on which their answers have a limit.
+def limited_handler(handler: Any, limit: AnswerLimit) -> Any | None:
+    """Return a copy of *handler* that limits the answer to one request.
 
-    These are the crawl's own: a page may use one when the answer has ended, without a limit. A
-    connection that a page has opened has none either, as Scrapy has it.
+    Returns None if *handler* has no Twisted pool, or has the interface of Scrapy 2.13.
     """
-
-    def __init__(self) -> None:
-        self.sending: AnswerLimit | None = None
-        """The limit of the request that is being written."""
-
-    @contextmanager
-    def writing(self, limit: AnswerLimit) -> Iterator[None]:
-        """Give the request that is written within this a *limit*."""
-        self.sending = limit
-        try:
-            yield
-        finally:
-            self.sending = None
-
-    def handler(self, handler: Any, limit: AnswerLimit) -> Any:
-        """Return a copy of *handler* for one request, whose answer has a *limit*.
-
-        Returns *handler* itself if it has no pool of Twisted's.
-        """
-        pool = getattr(handler, "_pool", None)
-        if not isinstance(pool, HTTPConnectionPool):
-            return handler
-        try:
-            own_handler = copy(handler)
-        except Exception:  # noqa: BLE001  # somebody's subclass may not be copied
-            return handler
-        own_handler._pool = _Pool(pool, self, limit)  # noqa: SLF001
-        return own_handler
+    pool = getattr(handler, "_pool", None)
+    is_coroutine = iscoroutinefunction(getattr(handler, "download_request", None))
+    if not is_coroutine or not isinstance(pool, HTTPConnectionPool):
+        return None
+    own_handler = copy(handler)
+    own_handler._pool = _Pool(pool, limit)  # noqa: SLF001
+    return own_handler
 
 
 class _Pool:
-    """The pool of the crawl, as one request uses it."""
+    """The crawl's pool, for one request with a limit."""
 
-    def __init__(self, pool: Any, connections: LimitedConnections, limit: AnswerLimit) -> None:
+    def __init__(self, pool: Any, limit: AnswerLimit) -> None:
         self._pool = pool
-        self._given = connections, limit
+        self._limit = limit
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pool, name)
 
     def getConnection(self, key: Hashable, endpoint: Any) -> Deferred[Any]:  # noqa: N802
-        """Return a connection; a new one has a limit from its first byte."""
-        found: Deferred[Any] = self._pool.getConnection(key, _Endpoint(endpoint, *self._given))
-        return found.addCallback(_Connection, *self._given)
+        """Return a connection for one request. A new connection is limited from the first byte."""
+        found: Deferred[Any] = self._pool.getConnection(key, _Endpoint(endpoint, self._limit))
+        return found.addCallback(_Connection, self._limit)
 
 
 class _Connection:
     """A connection that is about to send a request."""
 
-    def __init__(
-        self, connection: Any, connections: LimitedConnections, limit: AnswerLimit
-    ) -> None:
+    def __init__(self, connection: Any, limit: AnswerLimit) -> None:
         self._connection = connection
-        self._connections = connections
         self._limit = limit
 
     def request(self, request: Any) -> Deferred[Any]:
-        """Send *request*, which is written within this call."""
-        with self._connections.writing(self._limit):
-            answered: Deferred[Any] = self._connection.request(request)
-        return answered
+        """Send *request*. Twisted writes the request within this call."""
+        token = _SENDING.set(self._limit)
+        try:
+            return self._connection.request(request)  # type: ignore[no-any-return]
+        finally:
+            _SENDING.reset(token)
 
 
 class _Endpoint:
     """An endpoint that opens connections with a limit."""
 
-    def __init__(self, endpoint: Any, connections: LimitedConnections, limit: AnswerLimit) -> None:
+    def __init__(self, endpoint: Any, limit: AnswerLimit) -> None:
         self._endpoint = endpoint
-        self._given = connections, limit
+        self._limit = limit
 
     def connect(self, factory: Any) -> Deferred[Any]:
-        """Connect, and return the protocol that *factory* builds."""
-        connecting: Deferred[Any] = self._endpoint.connect(_Factory(factory, *self._given))
+        """Connect, and return the protocol of *factory*."""
+        connecting: Deferred[Any] = self._endpoint.connect(_Factory(factory, self._limit))
         return connecting.addCallback(lambda wire: wire.wrappedProtocol)
 
 
 class _Factory(WrappingFactory[Any]):
-    """Builds the protocols of another factory, each with a limit."""
+    """Wraps the protocols of another factory with a limit."""
 
     noisy = False
 
-    def __init__(self, factory: Any, *given: Any) -> None:
+    def __init__(self, factory: Any, limit: AnswerLimit) -> None:
         super().__init__(factory)  # type: ignore[no-untyped-call]
-        self._given = given
-
-    def buildProtocol(self, addr: Any) -> _Wire:  # noqa: N802
-        """Return a protocol around that of the other factory."""
-        return _Wire(self, self.wrappedFactory.buildProtocol(addr), *self._given)
+        self.protocol = partial(_Wire, limit)
 
 
 class _Wire(ProtocolWrapper):
-    """Counts the bytes that come before the connection's protocol parses them."""
+    """Counts received bytes before the connection's protocol parses the bytes."""
 
-    def __init__(
-        self,
-        factory: _Factory,
-        protocol: Any,
-        connections: LimitedConnections,
-        limit: AnswerLimit,
-    ) -> None:
-        super().__init__(factory, protocol)
-        self._connections = connections
-        self._limit: AnswerLimit | None = limit
-        self._is_used = False
+    def __init__(self, limit: AnswerLimit, *wrapped: Any) -> None:
+        super().__init__(*wrapped)
+        self._limit = limit
 
     def writeSequence(self, data: Any) -> None:  # noqa: N802
-        """Send a request; all but the first have the limit that they bring, a page has none."""
-        if self._is_used:
-            self._limit = self._connections.sending
-        self._is_used = True
+        """Send a request. For a page the last limit stays, which has ended."""
+        self._limit = _SENDING.get() or self._limit
         super().writeSequence(data)  # type: ignore[no-untyped-call]
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802
-        """Have *data* parsed, or close the connection."""
-        if self._limit is not None and self._limit.is_passed_by(data):
+        """Parse *data*, or close the connection."""
+        if self._limit.is_passed_by(data):
             self.abortConnection()
         else:
             super().dataReceived(data)  # type: ignore[no-untyped-call]

@@ -1,6 +1,6 @@
-"""What older releases of Scrapy lack, each with the release that has it.
+"""Names that older releases of Scrapy lack, with the first release that has the name.
 
-Where that is the oldest that is supported (``OLDEST_SCRAPY``), it goes out of here.
+If that release is ``OLDEST_SCRAPY``, remove the name from this module.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The Downloader of a crawl: a subclass of the user's own, which checks requests as they are sent.
+"""The Downloader of a crawl: a subclass of the project's Downloader that checks sent requests.
 
-The setting DOWNLOADER is Scrapy's extension point for that: nothing of Scrapy is replaced.
+The setting DOWNLOADER is Scrapy's extension point for this, so no method of Scrapy is replaced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Checking:
-    """What is added to the class of a Downloader."""
+    """The mixin for a Downloader class."""
 
     active: set[Request]
     handlers: Any
@@ -31,19 +31,19 @@ class _Checking:
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._hooks = belonging(crawler, SendingHooks, SendingHooks)
         self._hooks.begin_calls()
-        # Without the name the crawl stops when its spider opens.
+        # If the name is missing, the crawl stops when the spider opens.
         if hasattr(getattr(self, "handlers", None), "download_request_async"):
             self.handlers = _CheckedHandlers(self.handlers, self._hooks)
 
     def needs_backout(self) -> bool:
-        """Return whether all places are taken, not counting requests that wait for a robots.txt."""
+        """Return whether all places are taken, without counting requests in the wait for a site."""
         is_full: bool = super().needs_backout()  # type: ignore[misc]
         placeless = len(self._hooks.placeless)
         return is_full and (not placeless or len(self.active) - placeless >= self._places)
 
 
 class _CheckedHandlers:
-    """The download handlers of a crawl. Each request is checked directly before it is sent."""
+    """The download handlers of a crawl, with a check directly before a request is sent."""
 
     def __init__(self, handlers: Any, hooks: SendingHooks) -> None:
         self._sent_by = handlers
@@ -62,20 +62,20 @@ class _CheckedHandlers:
         return sent
 
     async def _visit(self, visit: AbstractAsyncContextManager[None], request: Request) -> Response:
-        async with visit:  # waits for a turn, and the robots.txt may change meanwhile
+        async with visit:  # the robots.txt may change during the wait for a turn
             self._hooks.check(request)
             response: Response = await self._sent_by.download_request_async(request)
             return response
 
 
 class RobotsDownloader(_Checking, Downloader):
-    """Scrapy's Downloader, with a check of each request when it is sent."""
+    """Scrapy's Downloader with a check of the requests when they are sent."""
 
 
 def checking_downloader(kind: type) -> type:
-    """Return a subclass of the Downloader class *kind* that checks requests.
+    """Return a subclass of the Downloader class *kind* that checks requests, or *kind* itself.
 
-    Returns *kind* if it does so already.
+    *kind* is returned if its requests are checked already.
     """
     if issubclass(kind, _Checking):
         return kind

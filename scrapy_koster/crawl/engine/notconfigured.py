@@ -1,8 +1,9 @@
-"""Scrapy's NotConfigured, which takes a component out of a crawl that goes on without it.
+"""Turns NotConfigured into an error that stops the crawl.
 
-The add-on has by then removed Scrapy's own middleware: nothing would be obeyed. So only the
-user's word takes ours out (ROBOTSTXT_OBEY = False, KOSTER_PAGE_DIRECTIVES = []). Whoever else
-raises it (the user's parser, a module that is imported, Scrapy itself) stops the crawl.
+Scrapy removes a component that raises NotConfigured, and crawls on. The add-on has removed Scrapy's
+own middleware, so the crawl would obey no rules. Only settings can disable our components
+(ROBOTSTXT_OBEY = False, KOSTER_PAGE_DIRECTIVES = []). NotConfigured from a parser, an imported
+module or Scrapy stops the crawl.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def not_disabled(component: str) -> Iterator[None]:
-    """Raise RuntimeError, which stops the crawl, in place of NotConfigured."""
+    """Raise RuntimeError in place of NotConfigured, to stop the crawl."""
     try:
         yield
     except NotConfigured as error:

@@ -1,4 +1,4 @@
-"""What Scrapy does not offer in public, in one place: Scrapy 2.17 to 2.19 have it alike."""
+"""Access to undocumented parts of Scrapy 2.17 to 2.19."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 CANCELLED = (asyncio.CancelledError, CancelledError)
-"""What a coroutine that is cancelled ends with, on either kind of loop."""
+"""The errors of a cancelled coroutine, on an asyncio loop and on a Twisted reactor."""
 
 
 def belonging(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
-    """Return the one object of *kind* that belongs to *crawler*; *make* it if there is none.
+    """Return the object of *kind* that belongs to *crawler*, made by *make* in the first call.
 
-    It is an attribute of the crawler, and gone with it: a weak dictionary would keep both, since
-    what belongs to a crawler knows it.
+    The object is an attribute of the crawler. A weak dictionary would keep both in memory, since
+    the object refers to the crawler.
     """
     name = f"_koster_{kind.__name__.lower()}"
     if name not in vars(crawler):
@@ -39,56 +39,45 @@ def belonging(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
 
 
 def dupefilter_of(scheduler: BaseScheduler) -> BaseDupeFilter | None:
-    """Return what *scheduler* filters duplicates by, None if it has nothing that is known."""
+    """Return the duplicate filter of *scheduler*, None if the scheduler has no known one."""
     return getattr(scheduler, "df", None)
 
 
 class SendingHooks:
-    """Functions for requests that are about to be sent. They do nothing until they are set."""
+    """Functions for requests that are about to be sent. The defaults have no effect."""
 
     def __init__(self) -> None:
         self.check: Callable[[Request], object] = lambda _: None
-        """Raises IgnoreRequest for a request that may not be sent any more."""
+        """Raises IgnoreRequest for a request that has become forbidden."""
         self.visit: Callable[[Request], AbstractAsyncContextManager[None] | None] = lambda _: None
-        """Returns the context in which a request is sent, None for none."""
+        """Returns the context in which a request is sent, or None."""
         self.are_called = False
-        """Whether the downloader of the crawl is one that calls these functions."""
+        """Whether the downloader of the crawl calls these functions."""
         self.placeless: Counter[Request] = Counter()
-        """Requests in the downloader that take no place of CONCURRENT_REQUESTS."""
+        """Requests in the downloader without a place of CONCURRENT_REQUESTS."""
 
     def begin_calls(self) -> None:
-        """Note that there is a downloader that calls these functions."""
+        """Note that the downloader of the crawl calls these functions."""
         self.are_called = True
 
     def check_by(self, check: Callable[[Request], object]) -> None:
-        """Set the function that raises IgnoreRequest for a request that may not be sent."""
+        """Set the function that raises IgnoreRequest for a forbidden request."""
         self.check = check
 
     def send_within(
         self, visit: Callable[[Request], AbstractAsyncContextManager[None] | None]
     ) -> None:
-        """Set the function that returns the context in which a request is sent."""
+        """Set the function that returns the context of a request."""
         self.visit = visit
-
-    @contextmanager
-    def place_given_up(self, request: Request) -> Iterator[None]:
-        """Let *request* take no place of CONCURRENT_REQUESTS meanwhile."""
-        self.placeless[request] += 1
-        try:
-            yield
-        finally:
-            self.placeless[request] -= 1
-            if not self.placeless[request]:
-                del self.placeless[request]
 
 
 class Engine:
-    """The engine of a crawl, as far as what Scrapy does not offer in public is concerned."""
+    """Undocumented parts of a crawl's engine."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self.hooks = belonging(crawler, SendingHooks, SendingHooks)
-        """What its downloader does with each request that it sends."""
+        """The functions that the downloader calls for sent requests."""
 
     @property
     def _slot(self) -> Any:
@@ -96,16 +85,16 @@ class Engine:
 
     @property
     def is_closing(self) -> bool:
-        """Whether the crawl has begun to close, for which there is no signal."""
+        """Whether the crawl has begun to close. Scrapy has no signal for this moment."""
         slot = self._slot
         return slot is None or slot.closing is not None
 
     @property
     def is_by_hand(self) -> bool:
-        """Whether a command of Scrapy fetches one page for somebody who waits for it.
+        """Whether a command of Scrapy fetches one page for a waiting person.
 
-        Those are ``shell``, whose crawl stays open, and ``fetch``, ``view`` and
-        ``parse``, which put a start of their own into the spider.
+        The crawl of ``shell`` stays open. ``fetch``, ``view`` and ``parse`` replace the spider's
+        ``start``.
         """
         slot = self._slot
         start = getattr(type(self._crawler.spider), "start", None)
@@ -114,29 +103,33 @@ class Engine:
 
     @property
     def under_way(self) -> Collection[Request]:
-        """The requests that take a place of the downloader: in its middlewares, a slot, or sent."""
+        """The requests in the downloader with a place: in middlewares, in a slot, or sent."""
         active: set[Request] = self._crawler.engine.downloader.active
         placeless = self.hooks.placeless
         return active - placeless.keys() if placeless else active
 
     def wake(self) -> None:
-        """Have the engine ask its scheduler, as it does by itself only after a
-        download or every five seconds.
-        """
+        """Make the engine call the scheduler now, not after a download or five seconds."""
         slot = self._slot
         if slot is not None:
             slot.nextcall.schedule()
 
     def has_only(self, waiting: Collection[Request]) -> bool:
-        """Return whether the downloader has no other requests than those that are *waiting*."""
+        """Return whether the downloader has only requests in *waiting*."""
         return all(request in waiting for request in self._crawler.engine.downloader.active)
 
     @contextmanager
     def place_given_up(self, request: Request) -> Iterator[None]:
-        """Give the place of CONCURRENT_REQUESTS that *request* has to others meanwhile."""
+        """Free the place of *request* in CONCURRENT_REQUESTS within this context."""
+        placeless = self.hooks.placeless
         if not self.hooks.are_called or request not in self._crawler.engine.downloader.active:
             yield
             return
-        with self.hooks.place_given_up(request):
-            self.wake()
+        placeless[request] += 1
+        self.wake()
+        try:
             yield
+        finally:
+            placeless[request] -= 1
+            if not placeless[request]:
+                del placeless[request]

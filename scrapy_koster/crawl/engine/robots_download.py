@@ -1,13 +1,12 @@
-"""Sends requests for a robots.txt as the crawl sends its pages, but through no slot."""
+"""Sends requests for a robots.txt like pages of the crawl, but without a slot."""
 
 from __future__ import annotations
 
-from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from scrapy.http import Response
 
-from scrapy_koster.crawl.engine.answer_limit import AnswerLimit, LimitedConnections
+from scrapy_koster.crawl.engine.answer_limit import limited_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -15,49 +14,48 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
+    from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
 
-class RobotsDownload:
-    """Uses the downloader middlewares and the download handlers of a crawl."""
 
-    def __init__(self, crawler: Crawler) -> None:
-        downloader: Any = crawler.engine.downloader
-        self._middlewares = downloader.middleware
-        self._handlers = downloader.handlers
-        self._connections = LimitedConnections()
+async def through_middlewares(
+    crawler: Crawler, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
+) -> Response | Request:
+    """Return the result of the downloader middlewares for *request*, which call *send*."""
+    middlewares: Any = crawler.engine.downloader.middleware
+    result: Response | Request = await middlewares.download_async(send, request)
+    return result
 
-    async def through_middlewares(
-        self, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
-    ) -> Response | Request:
-        """Return the result of the downloader middlewares for *request*; they call *send*."""
-        result: Response | Request = await self._middlewares.download_async(send, request)
-        return result
 
-    async def send(self, request: Request, limit: AnswerLimit) -> Response:
-        """Return the response to *request*. TypeError if the handler returns something else.
+async def send_limited(crawler: Crawler, request: Request, limit: AnswerLimit) -> Response:
+    """Return the response to *request*. Raises TypeError if the handler returns another type.
 
-        An answer that passes *limit* ends at once with Scrapy's handler for HTTP/1.1.
-        """
-        handler = self._handler(request.url)
-        # The interface of Scrapy 2.13 is for Scrapy to call.
-        is_async = iscoroutinefunction(getattr(handler, "download_request", None))
-        sender = self._connections.handler(handler, limit) if is_async else handler
+    With Scrapy's handler for HTTP/1.1, *limit* ends a longer answer.
+    """
+    handler = _handler(crawler, request.url)
+    limited = limited_handler(handler, limit)
+    handlers: Any = crawler.engine.downloader.handlers
+    try:
         response: object = await (
-            self._handlers.download_request_async(request)
-            if sender is handler
-            else sender.download_request(request)
+            handlers.download_request_async(request)
+            if limited is None
+            else limited.download_request(request)
         )
-        if not isinstance(response, Response):
-            raise TypeError(
-                "download_request() of the download handler"
-                f" {type(handler).__qualname__} returned a value of type"
-                f" {type(response).__name__}, not a Response"
-            )
-        return response
+    finally:
+        limit.end()
+    if not isinstance(response, Response):
+        raise TypeError(
+            f"download_request() of the download handler {type(handler).__qualname__} returned a"
+            f" value of type {type(response).__name__}, not a Response"
+        )
+    return response
 
-    def is_zyte_api(self, url: str) -> bool:
-        """Whether scrapy-zyte-api sends it, which warns of headers that it could choose better."""
-        kinds = type(self._handler(url)).__mro__
-        return any(kind.__module__.startswith("scrapy_zyte_api") for kind in kinds)
 
-    def _handler(self, url: str) -> Any:
-        return self._handlers._get_handler(url.partition(":")[0])  # noqa: SLF001
+def is_zyte_api(crawler: Crawler, url: str) -> bool:
+    """Return whether scrapy-zyte-api sends *url*, which warns about some headers."""
+    kinds = type(_handler(crawler, url)).__mro__
+    return any(kind.__module__.startswith("scrapy_zyte_api") for kind in kinds)
+
+
+def _handler(crawler: Crawler, url: str) -> Any:
+    handlers: Any = crawler.engine.downloader.handlers
+    return handlers._get_handler(url.partition(":")[0])  # noqa: SLF001

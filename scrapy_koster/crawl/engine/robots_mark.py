@@ -1,4 +1,4 @@
-"""The mark of a request for a /robots.txt that is ours, which every component may see."""
+"""The mark in the meta of this package's requests for a robots.txt."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from scrapy import Request
 
 MARK = "koster_robotstxt"
-"""The key of its meta. Its presence is documented in docs/stats.md, its value is not."""
+"""The meta key. docs/stats.md documents the key, but not the value."""
 
 
 def is_for_robots_txt(request: Request) -> bool:
-    """Whether *request* is one of a Fetcher."""
+    """Return whether a Fetcher has made *request*."""
     return MARK in request.meta

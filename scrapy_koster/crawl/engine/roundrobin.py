@@ -1,4 +1,4 @@
-"""Scrapy's priority queue, in which a request costs the same however many hosts have one."""
+"""Scrapy's priority queue, with the same cost of a request for any number of hosts."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
-    """Takes a request of the host that has the fewest downloads, and of such hosts by turns.
+    """Returns requests of the hosts with the fewest downloads, in turn.
 
-    So does Scrapy's own, in alphabetical order, and for each request it looks at every host in the
-    queue. This one looks at hosts in the order of their turns until it finds one without a
-    download: at no more than are being downloaded from. A JOBDIR is the same for both.
+    Scrapy's own queue uses alphabetical order, and examines all hosts in the queue for a request.
+    This queue examines hosts in turn until a host without downloads is found: at most as many as
+    there are active hosts. Both queues use the same JOBDIR.
     """
 
     pqueues: OrderedDict[Any, Any]
-    """Of each host, in the order of their turns: the next is the first."""
+    """The queues of the hosts, in the order of turns."""
 
     def __init__(self, crawler: Crawler, *args: Any, **kwargs: Any) -> None:
         super().__init__(crawler, *args, **kwargs)
@@ -45,23 +45,23 @@ class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
         self._downloader_interface = _Downloads(crawler)
 
     def pqfactory(self, slot: str, startprios: Iterable[int] = ()) -> ScrapyPriorityQueue:
-        """Return the queue of one host. In memory it needs no folder, whose name is a hash."""
+        """Return the queue of one host. A queue in memory needs no folder, whose name is a hash."""
         return super().pqfactory(slot if self.key else "", startprios)
 
     def pop(self) -> Request | None:
-        """Return a request, None if there is none."""
+        """Return the next request, or None."""
         try:
             return super().pop()
-        finally:  # a host whose queue cannot be read has had its turn, too
+        finally:  # an unreadable queue has had its turn, too
             if self._last_selected_slot in self.pqueues:
                 self.pqueues.move_to_end(self._last_selected_slot)
 
 
 class _Downloads(DownloaderInterface):
-    """Tells the queue of one host alone: the one that comes next."""
+    """Shows the queue one host, the next in turn."""
 
     def stats(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
-        """Return the first with the fewest downloads, and their number."""
+        """Return the first host with the fewest downloads, and the number of downloads."""
         fewest: list[tuple[int, str]] = []
         for slot in possible_slots:
             [(count, _)] = super().stats([slot])

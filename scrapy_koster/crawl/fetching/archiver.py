@@ -1,4 +1,4 @@
-"""Has what is learnt of a site written to the archive (KOSTER_ARCHIVE)."""
+"""Writes the robots.txt of a crawl to the archive (KOSTER_ARCHIVE)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Archiver:
     """
 
     def __init__(self, crawler: Crawler, folder: str, robot: str) -> None:
-        """Write into *folder*; *robot* is the name by which the crawl decides."""
+        """Write into *folder*, for a crawl that decides for *robot*."""
         # An extra, which a crawl without an archive does not load.
         from scrapy_koster.archive.evidence import Evidence  # noqa: PLC0415
         from scrapy_koster.archive.writer import Writer  # noqa: PLC0415
@@ -60,7 +60,7 @@ class Archiver:
         exchanges: tuple[Exchange, ...] = (),
         stale: Copy | None = None,
     ) -> Known:
-        """Write what was learnt of *site*, and return it with the record of its copy.
+        """Write an attempt for *site*, and return *known* with the record ID of the copy.
 
         *exchanges* are what was sent and received, *stale* is the copy that was revalidated.
         """
@@ -94,7 +94,7 @@ class Archiver:
 
 
 def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], Record]:
-    """Return what makes the warcinfo record of a file: the software, and what decides.
+    """Return a function that makes the warcinfo record of a file, with the software and settings.
 
     *robot* is the name by which the crawl decides, *began* when it did, in seconds since the epoch.
     """
@@ -121,7 +121,7 @@ def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], R
 
 
 def decisive(settings: BaseSettings) -> dict[str, Any]:
-    """Return the settings by which a crawl decides. Those of a storage may be secret."""
+    """Return the settings that decide, without the settings of a storage, which may be secret."""
     names = DEFAULTS.keys() - STORAGE_SETTINGS.keys() - _UNDECISIVE
     return {name: settings.get(name, DEFAULTS[name]) for name in names}
 

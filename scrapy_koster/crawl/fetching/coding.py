@@ -1,26 +1,20 @@
-"""The content codings of a robots.txt, which is asked for as it is.
+"""Content codings of a robots.txt.
 
-Scrapy takes what there is of a compressed body that was cut: rules behind that would not be obeyed.
-So bodies are decoded here, and what has no end is a failure.
+Scrapy decodes a part of a compressed body that was cut. Rules in the rest would not be obeyed. So
+bodies are decoded here, and a body without its end is a failure.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from scrapy_koster.protocol.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _RAW, _ZLIB, _GZIP = -15, 15, 31  # window bits of zlib
 # Some servers send a deflate stream without the header that it should have.
 _BITS = {"gzip": (_GZIP,), "x-gzip": (_GZIP,), "deflate": (_ZLIB, _RAW)}
-_PIECE = 4096  # octets
-# Charsets, media types and words that sites have in a Content-Encoding by mistake.
+# Charsets, media types and other words that sites put into Content-Encoding by mistake.
 _NO_CODING = re.compile(
     r"|\*|identity|none|no|off|false|null|undefined|plain|raw|binary|[78]-?bit|(?:aws-)?chunked"
     r"|(?:text|application)(?:/.*)?"
@@ -30,60 +24,48 @@ _NO_CODING = re.compile(
 
 
 def codings_in(value: str) -> list[str]:
-    """Return the codings that a Content-Encoding names, without words that are no codings."""
+    """Return the codings in a Content-Encoding, without words that are no codings."""
     words = (word.strip().lower() for word in value.split(","))
     return [word for word in words if not _NO_CODING.fullmatch(word)]
 
 
 def decoded(body: bytes, codings: list[str], limit: int) -> bytes:
-    """Return *body*, which is in *codings*, decoded. Raises ValueError with the reason if it fails.
+    """Return *body* decoded. Raises ValueError with the reason if *body* is cut or broken.
 
-    That is so if it was cut, or unpacks to more than *limit* octets.
+    A result of more than *limit* bytes is an error, too.
     """
     if not body:
         return body
-    if unknown := [coding for coding in codings if coding not in _BITS]:
-        raise ValueError(f"its Content-Encoding is unknown: {printable(', '.join(unknown))}")
-    if len(codings) > 1:
-        raise ValueError(f"its Content-Encoding is not decoded: {', '.join(codings)}")
-    for bits in _BITS[codings[0]]:
+    coding = ", ".join(codings)
+    if coding not in _BITS:
+        raise ValueError(f"its Content-Encoding is not decoded: {printable(coding)}")
+    for bits in _BITS[coding]:
         if (unpacked := _whole(body, limit, bits)) is not None:
             if len(unpacked) > limit:
                 raise ValueError(f"it unpacks to more than {limit} bytes")
             return unpacked
-    raise ValueError(f"its body is not whole: Content-Encoding {codings[0]}")
+    raise ValueError(f"its body is not whole: Content-Encoding {coding}")
 
 
 def is_gzip(body: bytes) -> bool:
-    """Return whether *body* begins as a gzip file does, whatever its headers say."""
+    """Return whether *body* begins like a gzip file."""
     return body.startswith(b"\x1f\x8b\x08")
 
 
 def gunzipped(body: bytes, limit: int) -> bytes | None:
-    """Return up to *limit* + 1 octets of what a gzip file unpacks to, None if it has no end."""
+    """Return up to *limit* + 1 bytes of an unpacked gzip file; None if the file has no end."""
     return _whole(body, limit, _GZIP)
 
 
 def _whole(body: bytes, limit: int, bits: int) -> bytes | None:
-    with suppress(EOFError, zlib.error):
-        return b"".join(_unpacked(body, limit + 1, bits))
-    return None
+    """Return up to *limit* + 1 unpacked bytes of *body*; None if *body* is broken or cut.
 
-
-def _unpacked(body: bytes, left: int, bits: int) -> Iterator[bytes]:
-    """Members, with zeros behind them: gzip's own reader copies up to 128 KiB for each of them."""
-    rest = memoryview(body)
-    while rest:
-        stream = zlib.decompressobj(bits)
-        while not stream.eof:
-            if not rest:
-                raise EOFError
-            piece = rest[:_PIECE]
-            unpacked = stream.decompress(piece, left)
-            yield unpacked
-            left -= len(unpacked)
-            if not left:
-                return
-            rest = rest[len(piece) - len(stream.unconsumed_tail) - len(stream.unused_data) :]
-        while rest and not rest[0]:
-            rest = rest[1:]
+    Zeros can follow, as padding. A second gzip member is an error.
+    """
+    stream = zlib.decompressobj(bits)
+    try:
+        unpacked = stream.decompress(body, limit + 1)
+    except zlib.error:
+        return None
+    is_whole = stream.eof and not stream.unused_data.strip(b"\0")
+    return unpacked if is_whole or len(unpacked) > limit else None

@@ -1,57 +1,66 @@
-"""The request for a /robots.txt, which stands apart from the crawl."""
+"""Fetches the robots.txt of a site: redirects, the limit of time, and errors."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from dataclasses import dataclass, replace
-from functools import cached_property
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from scrapy import Request, signals
+from scrapy import signals
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadTimeoutError,
     NotConfigured,
     NotSupported,
+    StopDownload,
     UnsupportedURLSchemeError,
 )
 from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from w3lib.url import safe_url_string
 
-from scrapy_koster.crawl.engine.answer_limit import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
-from scrapy_koster.crawl.engine.robots_download import RobotsDownload
+from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
+from scrapy_koster.crawl.engine.robots_download import (
+    is_zyte_api,
+    send_limited,
+    through_middlewares,
+)
 from scrapy_koster.crawl.engine.robots_mark import MARK
-from scrapy_koster.crawl.fetching.coding import codings_in, gunzipped, is_gzip
+from scrapy_koster.crawl.fetching.http_messages import (
+    answer_of,
+    exchange_of,
+    is_file,
+    robots_request,
+    without_coding,
+)
 from scrapy_koster.crawl.fetching.network import network_of
-from scrapy_koster.crawl.fetching.robots_request import robots_request
-from scrapy_koster.crawl.fetching.transfer import Transfer
-from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
+from scrapy_koster.protocol.access import NoAnswer, redirect_target
 from scrapy_koster.protocol.exchange import digest_of
-from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.printable import error_text, printable
-from scrapy_koster.protocol.standing import Standing, standing_stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
 
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.statscollectors import StatsCollector
     from twisted.internet.defer import Deferred
 
-    from scrapy_koster.crawl.clock import Clock, Instant
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.protocol.access import Answer, Copy
     from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
 
-# The resolver has answered, and there is no such name, or it has no address. That it did
-# not answer is another code.
+# The resolver has answered: the name does not exist, or has no address. A resolver without an
+# answer has another code.
 _UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
-# No site makes a handler or a middleware raise these: what was called does not fit, or there is no
-# handler for the scheme.
+# Errors of the crawl's own code. A site cannot cause these errors in a handler or a middleware.
 _DEFECTS = (
     ArithmeticError,
     AssertionError,
@@ -68,51 +77,20 @@ _DEFECTS = (
 )
 
 
+_STOPPED = (
+    "a handler of the signal bytes_received or headers_received raised StopDownload for the"
+    f" robots.txt. Let it return at once if {MARK!r} is in request.meta"
+)
 _INSIDE = "it redirects to an address that is not public: {}"
 
 
-class TurnNeededError(Exception):
-    """A host with a Crawl-delay has to have a turn before it is asked for a robots.txt."""
-
-    def __init__(
-        self,
-        url: str | None = None,
-        hops: int = 0,
-        exchanges: tuple[Exchange, ...] = (),
-        network: str = "",
-    ) -> None:
-        """*url* is the target of the last of *hops* redirects, None for the site itself.
-
-        *exchanges* are what was sent and received by then. *network* is that of the host that
-        redirects (``network_of``).
-        """
-        super().__init__(url)
-        self.url = url
-        self.hops = hops
-        self.exchanges = exchanges
-        self.network = network
-
-
-@dataclass(frozen=True)
-class _Errand:
-    """One call of ``Fetcher.fetch()``: what its requests have in common."""
-
-    page: Request
-    stale: Copy | None
-    until: Instant
-    exchanges: list[Exchange]
-    """What its requests sent and received, if that is archived; they add to it."""
-
-
 class Fetcher:
-    """Asks sites for their /robots.txt, apart from the crawl.
+    """Fetches robots.txt files, apart from the requests of the crawl.
 
-    A request goes through the downloader middlewares, so that it is sent as
-    the crawl's own are (User-Agent, KOSTER_PAGE_META), but neither through the
-    downloader's slots nor into its count of concurrent requests: a site that
-    hangs takes no room from the others. What would change what its answer
-    means is switched off in its meta: retries, redirects, cookies, the HTTP
-    cache and the offsite filter.
+    A request passes through the downloader middlewares like the crawl's own requests (User-Agent,
+    KOSTER_PAGE_META). It uses no slot and no place of CONCURRENT_REQUESTS, so a hanging site takes
+    no room from other sites. Retries, redirects, cookies, the HTTP cache and the offsite filter
+    would change the meaning of an answer. The meta of the request disables these components.
     """
 
     def __init__(
@@ -122,206 +100,220 @@ class Fetcher:
         stats: StatsCollector,
         clock: Clock,
         *,
-        needs_turn: Callable[[str], bool] | None = None,
+        visit: Callable[[Site, str], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
-        """*needs_turn* tells whether a redirect to a URL has to wait for a turn of its host; None
-        if none has to.
-        """
-        self._needs_turn = needs_turn
+        """Use *visit* for the context of a request to a URL: the context waits for a turn."""
         self._crawler = crawler
         self._clock = clock
         self._config = config
         self._stats = stats
-        self._under_way: set[Deferred[Answer | NoAnswer]] = set()
+        self._visit = visit
+        self._under_way: dict[Deferred[Answer | NoAnswer], Transfer] = {}
         self._cancelled = False
 
-    async def fetch(
-        self, site: Site, page: Request, stale: Copy | None, *, after: TurnNeededError | None = None
-    ) -> Answer | NoAnswer:
-        """Ask *site* on behalf of *page*; a *stale* copy is revalidated (3.4).
+    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+        """Return the answer of *site* to a request for its robots.txt, or the failure.
 
-        Raises TurnNeededError if it redirects to a host that needs a turn: with it as *after*
-        the next call goes on there.
-
-        KOSTER_TIMEOUT_SECS bounds the whole of it, redirects included. Failures are returned. A
-        defect of the robot (of a middleware, a download handler, this package) is raised: the site
-        has not failed.
+        The request uses the connection of *page*, and revalidates a *stale* copy (3.4).
+        KOSTER_TIMEOUT_SECS is the limit of time, redirects included. A defect of a middleware, a
+        download handler or this package is raised, because the site has not failed.
         """
         secs = self._config.timeout_secs
-        late: list[DownloadTimeoutError] = []
-        if after is None or after.url is None:
-            self._stats.inc_value("robotstxt/request_count")
-        until = self._clock.now() + secs
-        errand = _Errand(page, stale, until, list(after.exchanges) if after else [])
-        asking: Deferred[Answer | NoAnswer] = deferred_from_coro(self._follow(site, errand, after))
-
-        def time_out() -> None:
-            late.append(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
-            asking.cancel()
-
-        timer = self._clock.call_later(secs, time_out)
-        self._add(asking)
+        self._stats.inc_value("robotstxt/request_count")
+        if not _can_be_a_name(site.host):
+            invalid = CannotResolveHostError("no host has such a name")
+            return self._no_answer(invalid, no_such_host=True)
+        transfer = Transfer(self._crawler, self._config, self._clock, page, stale)
+        asking: Deferred[Answer | NoAnswer] = deferred_from_coro(self._follow(site, transfer))
+        timer = self._clock.call_later(secs, self._end, asking)
+        self._add(asking, transfer)
         waiting = maybe_deferred_to_future(asking)
         try:
             answer = await waiting
-        except TurnNeededError:
-            raise
         except BaseException as error:
-            # A CancelledError may be of a handler: that is a failure of the site. If this call is
-            # cancelled, the process ends.
-            is_ours = bool(late or self._cancelled)
+            # A CancelledError can come from a handler, and is a failure of the site then. If this
+            # call is cancelled, the process ends.
             is_ending = isinstance(waiting, asyncio.Future) and waiting.cancelled()
-            if not is_ours and (is_ending or isinstance(error, _DEFECTS)):
+            if not transfer.is_over and (is_ending or isinstance(error, _DEFECTS)):
                 raise
-            answer = self._no_answer(late[0] if late else error)
+            late = DownloadTimeoutError(f"no answer within {secs:.15g} s")
+            answer = self._no_answer(late if transfer.is_over else error)
         finally:
             timer.cancel()
             self._remove(asking)
-        return replace(answer, exchanges=tuple(errand.exchanges)) if errand.exchanges else answer
+        exchanges = tuple(transfer.exchanges)
+        return replace(answer, exchanges=exchanges) if exchanges else answer
 
     def cancel(self) -> None:
-        """End the requests that are under way: the crawl is closing."""
+        """Cancel the requests in progress, because the crawl closes."""
         self._cancelled = True
         for asking in list(self._under_way):
-            asking.cancel()
+            self._end(asking)
+
+    def _end(self, asking: Deferred[Answer | NoAnswer]) -> None:
+        self._under_way[asking].end()
+        asking.cancel()
 
     def _no_answer(self, error: BaseException, *, no_such_host: bool = False) -> NoAnswer:
         if not self._cancelled:
             self._stats.inc_value(f"robotstxt/exception_count/{type(error)}")
         return NoAnswer(error_text(error), no_such_host=no_such_host)
 
-    async def _follow(
-        self, site: Site, errand: _Errand, after: TurnNeededError | None
-    ) -> Answer | NoAnswer:
-        # 3.1: "a robot should follow the redirects until a resource can be
-        # found"; its rules are those of the site that was asked.
-        url = site.robots_url
-        if not _can_be_a_name(site.host):
-            return self._no_answer(
-                CannotResolveHostError("no host has such a name"), no_such_host=True
-            )
-        first, network = 0, ""
-        if after is not None and after.url is not None:
-            url, first, network = after.url, after.hops, after.network
-        for hop in range(first, self._config.redirect_max + 1):
+    async def _follow(self, site: Site, transfer: Transfer) -> Answer | NoAnswer:
+        # 3.1: "a robot should follow the redirects until a resource can be found". The rules apply
+        # to the first site.
+        url, network = site.robots_url, ""
+        for hop in range(self._config.redirect_max + 1):
             if hop and _leads_inside(urlsplit(url).hostname, network):
                 return NoAnswer(_INSIDE.format(printable(url)))
-            if hop > first and self._needs_turn is not None and self._needs_turn(url):
-                raise TurnNeededError(url, hop, tuple(errand.exchanges), network)
-            request = self._request(url, errand)
-            answer = await self._ask(request, errand.until)
+            try:
+                async with nullcontext() if self._visit is None else self._visit(site, url):
+                    answer = await transfer.get(url)
+            except CannotResolveHostError as error:
+                # Twisted raises this error for a cancelled lookup, too. A proxy resolves the name
+                # itself, and a redirect leads to another host.
+                is_of_site = not (transfer.is_over or transfer.is_proxied or hop)
+                unknown = is_of_site and await _is_unknown(url)
+                return self._no_answer(error, no_such_host=unknown)
             if isinstance(answer, NoAnswer):
-                # A host that it redirects to is another one.
-                return replace(answer, no_such_host=answer.no_such_host and not hop)
-            address = request.meta[MARK].address
-            if hop and _leads_inside(address, network):  # a name of such an address
+                return answer
+            if hop and _leads_inside(transfer.address, network):  # the name of an internal address
                 return NoAnswer(_INSIDE.format(printable(url)))
             target = redirect_target(answer)
             if target is None:
                 self._stats.inc_value("robotstxt/response_count")
                 self._stats.inc_value(f"robotstxt/response_status_count/{answer.status}")
                 return answer
-            network = network_of(urlsplit(url).hostname or "") or network_of(address)
+            network = network_of(urlsplit(url).hostname or "") or network_of(transfer.address)
             url = target
         return NoAnswer(f"more than {self._config.redirect_max} redirects")
 
-    async def _ask(self, request: Request, until: Instant) -> Answer | NoAnswer:
-        transfer: Transfer = request.meta[MARK]
-        # A middleware may answer a request with another one in its place.
-        for _ in range(self._config.redirect_max + 1):
+    def _add(self, asking: Deferred[Answer | NoAnswer], transfer: Transfer) -> None:
+        if not self._under_way:
+            # If connected for the whole crawl, the function would be called for pages, too.
+            self._crawler.signals.connect(_bytes_received, signals.bytes_received)
+        self._under_way[asking] = transfer
+
+    def _remove(self, asking: Deferred[Answer | NoAnswer]) -> None:
+        del self._under_way[asking]
+        if not self._under_way:
+            self._crawler.signals.disconnect(_bytes_received, signals.bytes_received)
+
+
+@dataclass(eq=False)
+class Transfer:
+    """The requests of one fetch, which have this object in their meta."""
+
+    crawler: Crawler
+    config: Config
+    clock: Clock
+    page: Request
+    """The request of the crawl that needs the robots.txt."""
+    stale: Copy | None
+    """The expired copy, to be revalidated."""
+    is_over: bool = False
+    """Whether the time is over, or the crawl closes."""
+    is_proxied: bool = False
+    """Whether the last request was sent to a proxy."""
+    address: str = ""
+    """The IP address of the last answer; "" if unknown, or with a proxy."""
+    exchanges: list[Exchange] = field(default_factory=list)
+    """The requests and responses, if there is an archive."""
+    _is_plain: bool = True
+    """Whether the request asks for uncompressed text."""
+    _limit: AnswerLimit = field(init=False)
+    _received: int = 0
+    _digest: str = ""
+
+    def end(self) -> None:
+        """Send no further request. The caller cancels the current request."""
+        self.is_over = True
+
+    async def get(self, url: str) -> Answer | NoAnswer:
+        """Return the answer to a request for *url*.
+
+        A middleware can replace the request, or answer in place of the site.
+        """
+        self._is_plain = not is_zyte_api(self.crawler, url)
+        request = robots_request(
+            url, self.page, self.stale, config=self.config, plain=self._is_plain
+        )
+        request.meta[MARK] = self
+        for _ in range(self.config.redirect_max + 1):
+            self._digest = self.address = ""
             try:
-                result = await self._download.through_middlewares(self._send, request)
-            except CannotResolveHostError as error:
-                if (
-                    self._cancelled or self._clock.now() >= until
-                ):  # Twisted says so of a lookup it gave up
-                    raise
-                # With a proxy it is the name of the proxy, or one that the proxy resolves.
-                unknown = "proxy" not in request.meta and await _is_unknown(request.url)
-                return self._no_answer(error, no_such_host=unknown)
+                result = await through_middlewares(self.crawler, self._send, request)
+            finally:
+                self.is_proxied = "proxy" in request.meta
             if isinstance(result, Response):
-                # A middleware may answer in place of the site.
-                return self._answer(result, transfer.digest or digest_of(result.body))
-            if self._cancelled or self._clock.now() >= until:  # it took that for a failure to retry
+                digest = self._digest or digest_of(result.body)
+                return answer_of(result, self.config.max_bytes, digest)
+            if self.is_over:  # the middleware has replaced a cancelled request
                 raise DownloadTimeoutError("a downloader middleware would try again")
             request = result
         return NoAnswer("a downloader middleware replaces the request again and again")
 
-    @cached_property
-    def _download(self) -> RobotsDownload:
-        return RobotsDownload(self._crawler)  # there is an engine when a site is asked
-
     async def _send(self, request: Request) -> Response:
-        transfer: Transfer = request.meta[MARK]
-        return await transfer.run(self._crawler, self._clock, self._download, request)
-
-    def _request(self, url: str, errand: _Errand) -> Request:
-        plain = not self._download.is_zyte_api(url)
-        request = robots_request(url, errand.page, errand.stale, config=self._config, plain=plain)
-        exchanges = errand.exchanges if self._config.archive else None
-        request.meta[MARK] = Transfer(self._config.max_bytes, exchanges, plain=plain)
-        return request
-
-    def _answer(self, response: Response, digest: str) -> Answer | NoAnswer:
-        lines = [(name, b", ".join(values)) for name, values in dict.items(response.headers)]
-        # With most handlers this is the only limit.
-        if sum(len(name) + len(value) for name, value in lines) > HEADERS_MAX_BYTES:
-            return NoAnswer(HEADERS_TOO_LONG)
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in lines}
-        if codings := codings_in(headers.get("content-encoding", "")):
-            return NoAnswer(f"its Content-Encoding is not decoded: {printable(', '.join(codings))}")
-        if "location" in headers:
-            headers["location"] = safe_url_string(response.headers["Location"] or b"")
-        # Section 6: "place limits on the resources spent".
-        limit = self._config.max_bytes
-        body: bytes | None = response.body
-        if is_gzip(response.body) and standing_stated(response.status) is Standing.OBEYED:
-            body = gunzipped(response.body, limit)
-        if body is None:
-            return NoAnswer("it is a gzip file that is broken or has no end")
-        return Answer(
-            response.url,
-            response.status,
-            headers,
-            whole_lines(body, limit),
-            cut_bytes=limit if len(body) > limit else None,
-            digest=digest,
+        """Return the decoded response to *request*. A middleware can call this several times."""
+        limit = self._limit = AnswerLimit(self.config.max_bytes)
+        self._received, began = 0, self.clock.epoch()
+        tell = partial(
+            self.crawler.signals.send_catch_log, request=request, spider=self.crawler.spider
         )
+        tell(signals.request_reached_downloader)
+        # A middleware may have set these headers for every request of the crawl.
+        request.headers.pop("Range", None)
+        if self._is_plain:
+            request.headers["Accept-Encoding"] = "identity"
+        try:
+            try:
+                response = await send_limited(self.crawler, request, limit)
+            except StopDownload as error:  # raised by a signal handler of the project
+                raise RuntimeError(_STOPPED) from error
+            self._digest = digest_of(response.body)
+            if "proxy" not in request.meta and response.ip_address is not None:
+                self.address = str(response.ip_address)
+            if self.config.archive:
+                self.exchanges.append(exchange_of(request, response, began, self._digest))
+            tell(signals.response_downloaded, response=response)
+        finally:
+            tell(signals.request_left_downloader)
+        if is_file(response):
+            self._check_whole(response)
+        return without_coding(response, self.config.max_bytes)
 
-    def _add(self, asking: Deferred[Answer | NoAnswer]) -> None:
-        if not self._under_way:
-            # Not for the whole crawl: each piece of every page would pass it.
-            self._crawler.signals.connect(self._headers_received, signals.headers_received)
-            self._crawler.signals.connect(self._bytes_received, signals.bytes_received)
-        self._under_way.add(asking)
+    def count(self, data: bytes) -> None:
+        """Count the bytes of a piece of the body; raise StopDownload at KOSTER_MAX_BYTES."""
+        self._limit.headers_ended()
+        self._received += len(data)
+        if self._received > self.config.max_bytes:
+            raise StopDownload(fail=False)
 
-    def _remove(self, asking: Deferred[Answer | NoAnswer]) -> None:
-        self._under_way.discard(asking)
-        if not self._under_way:
-            self._crawler.signals.disconnect(self._headers_received, signals.headers_received)
-            self._crawler.signals.disconnect(self._bytes_received, signals.bytes_received)
+    def _check_whole(self, response: Response) -> None:
+        """Raise RuntimeError if a signal handler of the project has cut *response*."""
+        length = response.headers.get("Content-Length")
+        is_stopped = "download_stopped" in response.flags
+        is_cut_here = self._received > self.config.max_bytes
+        if is_stopped and not is_cut_here and length != b"%d" % len(response.body):
+            raise RuntimeError(_STOPPED)
 
-    @staticmethod
-    def _headers_received(request: Request) -> None:
-        # Not with the first piece of the body: until aiohttp hands that over, it has read on.
-        transfer: Transfer | None = request.meta.get(MARK)
-        if transfer is not None:
-            transfer.headers_ended()
 
-    @staticmethod
-    def _bytes_received(data: bytes, request: Request) -> None:
-        transfer: Transfer | None = request.meta.get(MARK)
-        if transfer is not None:
-            transfer.count(data)
+def _bytes_received(data: bytes, request: Request) -> None:
+    transfer: Transfer | None = request.meta.get(MARK)
+    if transfer is not None:
+        transfer.count(data)
 
 
 def _leads_inside(host: str | None, network: str) -> bool:
-    """Return whether *host* is an address of an internal network other than *network*."""
+    """Return whether *host* is an internal address outside *network*."""
     return network_of(host or "") not in ("", network)
 
 
 def _can_be_a_name(host: str) -> bool:
-    """Return whether a host may have this name: no part of it is empty or longer than 63."""
+    """Return whether no part of *host* is empty or longer than 63.
+
+    Twisted's resolver would fail without an answer.
+    """
     try:
         host.encode("idna")
     except UnicodeError:
@@ -330,14 +322,12 @@ def _can_be_a_name(host: str) -> bool:
 
 
 async def _is_unknown(url: str) -> bool:
-    """Return whether the host of *url* does not exist, as the resolver of the system has it.
+    """Return whether the host of *url* does not exist, according to the system's resolver.
 
-    What Scrapy raises does not tell that from a resolver that failed.
+    Scrapy raises the same error if the resolver fails.
     """
     try:
         await run_in_thread(socket.getaddrinfo, urlsplit(url).hostname, None)
-    except socket.gaierror as error:
+    except OSError as error:
         return error.errno in _UNKNOWN_NAME
-    except OSError:
-        pass
     return False

@@ -1,18 +1,17 @@
-"""How many sites are asked for their robots.txt at once, and how far ahead of the pages.
+"""Limits: how many robots.txt are fetched at once, and how far ahead of the pages.
 
-The scheduler takes requests from the wrapped queue to find new sites. Each of them costs memory and
-a fetch, and delays the pages of the sites that have answered. So it stops while enough sites are
-*young*. A site that has waited for half a second may hang: it is no longer young, so 300 hanging
-sites delay the next one by less than 4 seconds. All sites that wait have a limit of their own, so
-that in an outage the rest of the queue stays where it is.
+The scheduler takes requests from the wrapped queue to find new sites. A new site costs memory and a
+fetch, and delays the pages of known sites. So the scheduler stops while enough sites are *young*.
+After half a second a site may hang and is no longer young, so 300 hanging sites delay the next site
+by less than 4 seconds. Waiting sites have a limit, too: in an outage the rest of the queue stays in
+the queue.
 
-Each fetch holds a socket. New sites come before sites that have failed, and these may take half of
-the sockets, since they have shown that they may hang. The last eighth is kept for them.
+A fetch holds a socket. New sites come before failed sites, which can hang again: failed sites can
+use half of the sockets. An eighth is kept for failed sites.
 """
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -35,12 +34,10 @@ _YOUNG_LEAST = 100
 _WAITING_LEAST = 1000
 _SOCKETS_MAX = 1000
 _FILES_UNKNOWN = 512
-# Some loops cannot set a timer for longer.
-_WAIT_MOST_SECS = 86400.0
 
 
 class LookaheadLimit:
-    """The sites that wait for their robots.txt, and the sockets of those that are asked."""
+    """The sites that wait for a robots.txt, and the sockets of the fetches."""
 
     def __init__(
         self,
@@ -51,9 +48,9 @@ class LookaheadLimit:
         waiting: int,
         sockets: int,
     ) -> None:
-        """*young*, *waiting* and *sockets* are how many there may be at once.
+        """Limit young sites, waiting sites and sockets to these numbers.
 
-        *has_room* is called when sites are no longer young, so that there is room for others.
+        *has_room* is called when sites are no longer young, so the scheduler can go on.
         """
         self._clock = clock
         self._has_room = has_room
@@ -61,11 +58,12 @@ class LookaheadLimit:
         self._waiting_limit = waiting
         self._waiting: set[SiteState] = set()
         self._young: dict[SiteState, Instant] = {}
-        """When each began to wait, in order."""
+        """Young sites in order, with the time when the wait began."""
         self._timer: CallLaterResult | None = None
         self._new = _Sockets(max(1, sockets * 7 // 8))
         self._failed = _Sockets(max(1, sockets // 2))
         self._sockets = sockets
+        self._is_closed = False
 
     @classmethod
     def of_crawl(
@@ -78,19 +76,19 @@ class LookaheadLimit:
     # Sites that wait.
 
     def begins(self, state: SiteState) -> None:
-        """Count a site that begins to wait, or waits already."""
+        """Count a waiting site once."""
         if state not in self._waiting and not isinstance(state.known, Failure):
             self._young[state] = self._clock.now()
         self._waiting.add(state)
 
     def ends(self, state: SiteState) -> None:
-        """Do not count the site any more."""
+        """Count the site no longer."""
         self._waiting.discard(state)
         self._young.pop(state, None)
 
     @property
     def is_full(self) -> bool:
-        """Whether no more sites are to be looked for now."""
+        """Whether the scheduler has to stop looking for new sites."""
         left_secs = 0.0
         while len(self._young) >= self._young_limit and left_secs <= 0:
             state, since = next(iter(self._young.items()))
@@ -107,66 +105,53 @@ class LookaheadLimit:
             self._has_room()
 
     def close(self) -> None:
-        """Leave no timer behind, and let nobody wait for a socket."""
+        """Stop the timer, and end the waits for sockets: no fetch begins from now on."""
         self._young.clear()
         if self._timer is not None:
             self._timer.cancel()
-        for given in (*self._new.queue, *self._failed.queue):
-            self._end(given)
+        self._is_closed = True
+        self._give()
 
     # Sites that are asked.
 
     @asynccontextmanager
-    async def socket(self, state: SiteState, within_secs: float = math.inf) -> AsyncIterator[bool]:
-        """Hold a socket for the site within this. The value is False if none is free in time."""
+    async def socket(self, state: SiteState) -> AsyncIterator[None]:
+        """Wait for a free socket, and hold the socket within this context."""
         sockets = self._failed if isinstance(state.known, Failure) else self._new
-        if not sockets.queue and self._has_socket(sockets):
+        if sockets.queue or not self._has_socket(sockets):
+            given: Deferred[None] = Deferred()
+            sockets.queue.append(given)
+            await maybe_deferred_to_future(given)
+        else:
             sockets.open += 1
-        elif not await self._given(sockets, within_secs):
-            yield False
-            return
         try:
-            yield True
+            yield
         finally:
             sockets.open -= 1
             self._give()
-
-    async def _given(self, sockets: _Sockets, within_secs: float) -> bool:
-        given: Deferred[bool] = Deferred()
-        sockets.queue.append(given)
-        timer = self._clock.call_later(min(within_secs, _WAIT_MOST_SECS), self._end, given)
-        try:
-            return await maybe_deferred_to_future(given)
-        finally:
-            timer.cancel()
-
-    def _end(self, given: Deferred[bool]) -> None:
-        for sockets in (self._new, self._failed):
-            if given in sockets.queue:
-                sockets.queue.remove(given)
-                given.callback(False)  # noqa: FBT003
 
     def _give(self) -> None:
         for sockets in (self._new, self._failed):
             while sockets.queue and self._has_socket(sockets):
                 sockets.open += 1
-                sockets.queue.popleft().callback(True)  # noqa: FBT003
+                sockets.queue.popleft().callback(None)
 
     def _has_socket(self, sockets: _Sockets) -> bool:
-        return sockets.open < sockets.limit and self._new.open + self._failed.open < self._sockets
+        is_one_free = self._new.open + self._failed.open < self._sockets
+        return self._is_closed or (is_one_free and sockets.open < sockets.limit)
 
 
 class _Sockets:
-    """The sockets of new sites, or of sites that have failed, and who waits for one."""
+    """The sockets of new sites or of failed sites, with the queue of waiting fetches."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.open = 0
-        self.queue: deque[Deferred[bool]] = deque()
+        self.queue: deque[Deferred[None]] = deque()
 
 
 def socket_limit() -> int:
-    """Return how many sockets may be open for robots.txt: half of the files, 1,000 at most."""
+    """Return the number of sockets for robots.txt: half of the open files, at most 1,000."""
     try:
         import resource  # noqa: PLC0415  # not on Windows
     except ImportError:

@@ -1,4 +1,4 @@
-"""Which addresses are not public: a site may not send a crawler to them."""
+"""Networks that are not public. A site may not redirect a crawler into such a network."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def network_of(host: str) -> str:
-    """Return "loopback", "link-local" or "private" for an address of such a network, otherwise "".
+    """Return "loopback", "link-local", "private" or "", the network of an address.
 
-    A name has no network, except localhost. An address may be spelled as the system reads it: in
-    fewer numbers, octal, or hexadecimal.
+    The result for a name is "", except for localhost. Addresses can be written in the ways that the
+    system reads: with fewer numbers, octal, or hexadecimal.
     """
     host = host.strip("[]").rstrip(".").lower()
     if host == "localhost" or host.endswith(".localhost"):
@@ -20,7 +20,7 @@ def network_of(host: str) -> str:
     address = _address(host)
     if address is None:
         return ""
-    if address.is_loopback or address.is_unspecified:  # both lead to the own machine
+    if address.is_loopback or address.is_unspecified:  # the crawler's own machine
         return "loopback"
     if address.is_link_local:
         return "link-local"
@@ -28,7 +28,7 @@ def network_of(host: str) -> str:
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that *host* is, the one inside it if that is of IPv4; None for a name."""
+    """Return the address in *host*, as IPv4 if an IPv6 address contains one; None for a name."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
@@ -16,7 +14,6 @@ from scrapy_koster import signals
 from scrapy_koster.crawl.decision import checked_watch
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.fetcher import TurnNeededError
 from scrapy_koster.crawl.states import Facts
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import (
@@ -38,8 +35,7 @@ from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import is_news
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -59,86 +55,56 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.usage_lines import UsageLines
-    from scrapy_koster.storage.port import Claimed
 
-# Beyond the time-out of a fetch, for what has to be stored then.
+# A claim is longer than a fetch, because the result has to be stored.
 _CLAIM_SPARE_SECS = 5.0
-_LOOK_MOST_SECS = 1.0
+# The storage is read so often while another process has the claim.
+_LOOK_SECS = 0.4
 
 
-class FetchPacer(Protocol):
-    """The pace at which hosts are visited. See ``pacing.pacer``, which is built on this room."""
-
-    async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> object:
-        """Wait until /robots.txt may be fetched."""
-
-    def asking(
-        self, state: SiteState, after: TurnNeededError | None
-    ) -> AbstractAsyncContextManager[None]:
-        """Return the context of one visit. Entering raises TurnNeededError without a turn."""
-
-    async def learnt(self, state: SiteState, known: Known) -> Known:
-        """Note a visit before *known* is stored; return it, fresh for some visits at least."""
-
-
+@dataclass(kw_only=True, eq=False)
 class Retriever:
-    """Learns what is not known of sites, each by one attempt at a time.
+    """Retrieves the robots.txt of sites, with one attempt for a site at a time.
 
-    An attempt takes what is stored. If that does not decide it claims the site and fetches its
-    robots.txt, or it waits for the process that has the claim.
+    An attempt reads the storage. If the stored copy does not decide, the attempt claims the site
+    and fetches the robots.txt, or waits for the process with the claim.
     """
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        config: Config,
-        announcer: Announcer,
-        *,
-        clock: Clock,
-        chance: Callable[[], float],
-        fetcher: Fetcher,
-        store: StorageCalls,
-        limit: LookaheadLimit,
-        pacer: FetchPacer | None,
-        archiver: Archiver | None,
-        robot: Robot | None,
-        is_awaited: Callable[[SiteState], bool],
-        retrieved: Callable[[SiteState], None],
-    ) -> None:
-        """*robot* is the one that decides; without it nothing is said of what files contain.
-
-        *is_awaited* tells whether requests wait for a site. *retrieved* is called after each
-        attempt.
-        """
-        self._crawler = crawler
-        self._config = config
-        self._announcer = announcer
-        self._clock = clock
-        self._chance = chance
-        self._fetcher = fetcher
-        self._store = store
-        self._limit = limit
-        self._pacer = pacer
-        self._archiver = archiver
-        self._robot = robot
-        self._is_awaited = is_awaited
-        self._retrieved = retrieved
-        self.under_way: set[SiteState] = set()
-        """Sites for which an attempt is under way, or waits for a socket."""
-        self._fetching: set[SiteState] = set()
-        self._tasks: set[Deferred[None]] = set()
-        self._closing = False
+    crawler: Crawler
+    config: Config
+    announcer: Announcer
+    clock: Clock
+    chance: Callable[[], float]
+    fetcher: Fetcher
+    store: StorageCalls
+    limit: LookaheadLimit
+    turn_to_ask: Callable[[SiteState], Awaitable[object]] | None
+    """Waits until the robots.txt of a site may be fetched; None without delays."""
+    noted_visit: Callable[[SiteState, Known], Awaitable[Known]] | None
+    """Notes a visit before an answer is stored, and returns the answer with a longer life."""
+    archiver: Archiver | None
+    robot: Robot | None
+    """The robot of the crawl. If None, ``signals.robots_read`` is not sent."""
+    is_awaited: Callable[[SiteState], bool]
+    """Returns whether requests wait for a site."""
+    retrieved: Callable[[SiteState], None]
+    """Called after each attempt."""
+    under_way: set[SiteState] = field(default_factory=set, init=False)
+    """Sites with an attempt in progress, which may still wait for a socket."""
+    _fetching: set[SiteState] = field(default_factory=set, init=False)
+    _tasks: set[Deferred[None]] = field(default_factory=set, init=False)
+    _closing: bool = field(default=False, init=False)
 
     def open(self) -> None:
-        """Have the storage opened, before a request waits for it."""
-        self._begin(self._store.open())
+        """Begin to open the storage, before a request has to wait."""
+        self._begin(self.store.open())
 
     def is_fetching(self, state: SiteState) -> bool:
-        """Whether the site is being fetched from now, by whichever process, or its answer read."""
+        """Return whether this or another process fetches the robots.txt, or parses the answer."""
         return state in self._fetching
 
     def retrieve(self, state: SiteState, page: Request) -> None:
-        """Begin an attempt on behalf of *page*, unless one is under way."""
+        """Begin an attempt for *page*, unless an attempt is in progress."""
         if not self._closing and state not in self.under_way:
             self.under_way.add(state)
             self._begin(self._run(state, page))
@@ -149,206 +115,177 @@ class Retriever:
         task.addBoth(lambda _: self._tasks.discard(task))
 
     def cancel(self) -> None:
-        """End the fetches that are under way, and begin none any more."""
+        """Cancel the fetches in progress, and begin no further fetch."""
         self._closing = True
-        self._fetcher.cancel()
+        self.fetcher.cancel()
 
     async def close(self) -> None:
-        """Wait until all attempts have ended, and close the storage."""
+        """Wait for the end of the attempts, and close the storage."""
         self.cancel()
         for task in list(self._tasks):
             await maybe_deferred_to_future(task)
-        if self._archiver is not None:
-            self._archiver.close()
-        await self._store.close()
+        if self.archiver is not None:
+            self.archiver.close()
+        await self.store.close()
 
     async def _run(self, state: SiteState, page: Request) -> None:
         before = state.facts
         try:
-            await self._attempt(state, page)
-        except CANCELLED:  # by nobody here: the loop ends, and has no time for more
+            try:
+                await self._attempt(state, page)
+            finally:
+                # The claim is still there if nothing was stored.
+                await self.store.release(state.site)
+        except CANCELLED:  # the loop ends
             self._closing = True
-        except Exception as error:  # noqa: BLE001  # a parser or a middleware may be anybody's
+        except Exception as error:  # noqa: BLE001  # a parser or a middleware of the project
             if not self._closing:
                 self._failed(state, before, error)
         finally:
             self.under_way.discard(state)
             self._fetching.discard(state)
-        self._retrieved(state)
+        self.retrieved(state)
 
     def _failed(self, state: SiteState, before: Facts, error: Exception) -> None:
-        """Close the site: a component of the crawl has a defect."""
-        self._announcer.failed(state, error)
+        """Close the site, because a component of the crawl has a defect."""
+        self.announcer.failed(state, error)
         defect = NoAnswer(error_text(error), is_defect=True)
-        known = self._after(defect, before.known, self._clock.epoch())
-        known = _decisive(known, now=self._clock.epoch(), policy=self._config.policy)
+        known = self._after(defect, before.known, self.clock.epoch())
+        known = _decisive(known, now=self.clock.epoch(), policy=self.config.policy)
         facts = before._replace(known=known, source=Source.FETCHED, defect=TwistedFailure(error))
         state.learn(facts)
 
     async def _attempt(self, state: SiteState, page: Request) -> None:
-        began = self._clock.epoch()
-        after: TurnNeededError | None = None
+        began, held_secs = self.clock.epoch(), 0.0
         while isinstance(self._step(state), Ask):
-            if self._pacer is not None:
-                await self._pacer.turn_to_ask(state, after)
-            try:
-                held_secs = await self._ask(state, page, began, after)
-            except TurnNeededError as needed:
-                # A turn is waited for without a socket and without a claim.
-                after = needed if needed.url else after
-                continue
-            finally:
-                # If nothing was stored: another has learnt it, or there was an error.
-                await self._store.release(state.site)
-            if not held_secs:
-                return
-            after = None
-            # The later, the longer it takes.
-            look_secs = min(0.1 + (self._clock.epoch() - began) / 4, _LOOK_MOST_SECS, held_secs)
-            await self._clock.sleep(max(look_secs, 0.1) * (0.75 + self._chance() / 2))
+            if held_secs:
+                await self.clock.sleep(_LOOK_SECS * (0.5 + self.chance()))
+            if self.turn_to_ask is not None:
+                await self.turn_to_ask(state)
+            async with self.limit.socket(state):
+                # The claim follows the socket, or it would expire during the wait.
+                if not self._is_settled(state):
+                    held_secs = await self._claimed(state, page)
+                if self._is_settled(state):
+                    return
+                self._fetching.add(state)
+                if not held_secs:
+                    await self._fetch(state, page, began)
+                    return
 
-    async def _ask(
-        self, state: SiteState, page: Request, began: float, after: TurnNeededError | None
-    ) -> float:
-        """Fetch a robots.txt, unless another process does; return the seconds it may take for that.
-
-        Raises TurnNeededError if a host needs a turn first.
-        """
-        left_secs = given_up_at(state.known, policy=self._config.policy) - self._clock.epoch()
-        # A site that is asked although it was given up has no such limit.
-        left_secs = left_secs if left_secs > 0 else math.inf
-        async with self._limit.socket(state, left_secs) as has_socket:
-            if not has_socket or self._is_settled(state):
-                return 0.0
-            # Not before there is a socket: the claim would run out while it waits.
-            claimed = await self._claimed(state, page)
-            if self._is_settled(state):
-                return 0.0
-            self._fetching.add(state)
-            if claimed.held_secs:
-                return claimed.held_secs
-            async with self._turn(state, after):
-                if after is None or after.url is None:
-                    self._announcer.send(signals.robots_requested, site=state.site)
-                stale = last_copy(state.known)
-                result = await self._fetcher.fetch(state.site, page, stale, after=after)
+    async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
+        self.announcer.send(signals.robots_requested, site=state.site)
+        result = await self.fetcher.fetch(state.site, page, last_copy(state.known))
         if not self._closing:
             await self._learn(state, page, result, began)
-        return 0.0
-
-    def _turn(
-        self, state: SiteState, after: TurnNeededError | None
-    ) -> AbstractAsyncContextManager[None]:
-        return nullcontext() if self._pacer is None else self._pacer.asking(state, after)
 
     def _is_settled(self, state: SiteState) -> bool:
-        """Return whether there is nothing to ask, or nobody waits for it."""
-        if self._closing or not self._is_awaited(state):
+        """Return whether a fetch is unnecessary, because no request waits or the site is known."""
+        if self._closing or not self.is_awaited(state):
             return True
         return not isinstance(self._step(state), Ask)
 
-    async def _claimed(self, state: SiteState, page: Request) -> Claimed:
-        """Claim the site, and take what is stored, or what another has learnt meanwhile."""
-        secs = self._config.timeout_secs + _CLAIM_SPARE_SECS
-        for unless_known in (True, False) if state.known is None else (False,):
-            claimed = await self._store.claim(state.site, secs=secs, unless_known=unless_known)
-            if (found := claimed.known) is None:
-                break
-            if unless_known or is_news(found, state.known, now=self._clock.epoch()):
-                await self._take_stored(state, found, page)
-            if self._is_settled(state):
-                break
-        return claimed
+    async def _claimed(self, state: SiteState, page: Request) -> float:
+        """Claim the site, and use a stored copy or failure that is news.
+
+        Return the remaining seconds of another process's claim, 0 if the claim succeeded.
+        """
+        secs = self.config.timeout_secs + _CLAIM_SPARE_SECS
+        is_first = state.known is None
+        claimed = await self.store.claim(state.site, secs=secs, unless_known=is_first)
+        found = claimed.known
+        if found and (is_first or is_news(found, state.known, now=self.clock.epoch())):
+            await self._take_stored(state, found, page)
+        if found and is_first and not self._is_settled(state):
+            return await self._claimed(state, page)  # the site was not claimed
+        return claimed.held_secs
 
     def _step(self, state: SiteState) -> Step:
-        return state.take_step(now=self._clock.epoch(), policy=self._config.policy)
+        return state.take_step(now=self.clock.epoch(), policy=self.config.policy)
 
     def _after(self, result: Answer | NoAnswer, known: Known | None, began: float) -> Known:
-        now, policy, chance = self._clock.epoch(), self._config.policy, self._chance()
+        now, policy, chance = self.clock.epoch(), self.config.policy, self.chance()
         return after_answer(result, known, now=now, policy=policy, jitter=chance, began=began)
 
     async def _learn(
         self, state: SiteState, page: Request, result: Answer | NoAnswer, began: float
     ) -> None:
-        """Take what came of the request, and store it for others before anybody is told."""
+        """Store the result of a fetch for other processes, then use the result here."""
         known = self._after(result, state.known, began)
-        if self._pacer is not None:
-            known = await self._pacer.learnt(state, known)
-        if self._archiver is not None:
+        if self.noted_visit is not None:
+            known = await self.noted_visit(state, known)
+        if self.archiver is not None:
             stale, exchanges = last_copy(state.known), result.exchanges
-            known = self._archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
-        self._announcer.answered(state.site, result, known)
-        await self._store.put(state.site, known)
+            known = self.archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
+        self.announcer.answered(state.site, result, known)
+        await self.store.put(state.site, known)
         facts = await self._read(state, last_copy(known), page)
-        known = _decisive(known, now=self._clock.epoch(), policy=self._config.policy)
-        self._take(state, facts._replace(known=known, source=Source.FETCHED))
+        known = _decisive(known, now=self.clock.epoch(), policy=self.config.policy)
+        state.learn(facts._replace(known=known, source=Source.FETCHED))
+        self._step(state)  # a parser of the project may raise here
 
     async def _take_stored(self, state: SiteState, known: Known, page: Request) -> None:
-        source = self._store.source
-        if self._archiver is not None:
-            known = self._archiver.learnt(state.site, known, source)
-        known = _met(known, state.known, now=self._clock.epoch())
+        source = self.store.source
+        if self.archiver is not None:
+            known = self.archiver.learnt(state.site, known, source)
+        known = _met(known, state.known, now=self.clock.epoch())
         facts = await self._read(state, last_copy(known), page)
-        self._take(state, facts._replace(known=known, source=source))
+        state.learn(facts._replace(known=known, source=source))
         if isinstance(step := self._step(state), Obey):
-            self._announcer.from_storage(state.site, step.copy)
-
-    def _take(self, state: SiteState, facts: Facts) -> None:
-        state.learn(facts)
-        self._step(state)  # here, for a parser may raise that decides by it
+            self.announcer.from_storage(state.site, step.copy)
 
     async def _read(self, state: SiteState, copy: Copy | None, page: Request) -> Facts:
-        """Return what the file of *copy* is read as: the site's own facts if it is the same."""
-        if copy is None or standing_of(copy, self._config.policy).access is not Access.BY_RULES:
+        """Return the facts in the file of *copy*; the site's facts if the file has not changed."""
+        if copy is None or standing_of(copy, self.config.policy).access is not Access.BY_RULES:
             return Facts()
         before = last_copy(state.known)
         is_same = before and (before.body, before.digest) == (copy.body, copy.digest)
         if is_same and state.parser is not None:
             return state.facts
         if copy.cut_bytes is not None:
-            self._announcer.cut(state, copy.cut_bytes)
-        self._announcer.odd(state, copy)
-        kind, body = self._config.parser, copy.in_utf8
-        build = partial(build_from_crawler, kind, self._crawler, body)
+            self.announcer.cut(state, copy.cut_bytes)
+        self.announcer.odd(state, copy)
+        kind, body = self.config.parser, copy.in_utf8
+        build = partial(build_from_crawler, kind, self.crawler, body)
         parser: RobotParser = checked_parser(kind, guarded(kind, "from_crawler", build))
-        if self._announcer.has_receivers(robots_parsed):
-            await self._crawler.signals.send_catch_log_async(
+        if self.announcer.has_receivers(robots_parsed):
+            await self.crawler.signals.send_catch_log_async(
                 signal=robots_parsed, robotparser=parser, request=page
             )
         usage, watch = None, None
-        is_shown = self._announcer.has_receivers(signals.robots_read)
-        if self._config.usage.is_on or is_shown:
-            labels = self._config.usage.labels
+        is_shown = self.announcer.has_receivers(signals.robots_read)
+        if self.config.usage.is_on or is_shown:
+            labels = self.config.usage.labels
             usage = usage_lines(body, parser, labels=labels, digest=copy.digest)
-        if self._robot is not None:
+        if self.robot is not None:
             if is_shown:
-                self._show(state.site, copy, parser, usage, self._robot.name_or_own(page))
-            watch = checked_watch(parser, self._robot.name)
-        return Facts(parser=parser, watch=watch, usage=usage if self._config.usage.is_on else None)
+                self._show(state.site, copy, parser, usage, self.robot.name_or_own(page))
+            watch = checked_watch(parser, self.robot.name)
+        return Facts(parser=parser, watch=watch, usage=usage if self.config.usage.is_on else None)
 
     def _show(
         self, site: Site, copy: Copy, parser: RobotParser, usage: UsageLines | None, robot: str
     ) -> None:
-        """Send what the file says to *robot*."""
+        """Send the record for *robot* to the receivers of ``signals.robots_read``."""
         record = None
         if isinstance(parser, KosterRobotParser):
             record = guarded(parser, "record", lambda: parser.record(robot))
         statements = () if usage is None else usage.listed(robot)
         named = {"site": site, "copy": copy, "record": record, "statements": statements}
-        self._announcer.send(signals.robots_read, **named)
+        self.announcer.send(signals.robots_read, **named)
 
 
 def _met(stored: Known, known: Known | None, *, now: float) -> Known:
-    """Return *stored*; this crawl has waited for a site that failed only since it met that."""
+    """Return *stored*. A failure counts from the moment when this crawl first met the failure."""
     if isinstance(stored, Copy):
         return stored
     return replace(stored, since=known.since if isinstance(known, Failure) else now)
 
 
 def _decisive(known: Known, *, now: float, policy: Policy) -> Known:
-    """Return *known*, which decides for those who have waited for it, whatever its life.
+    """Return *known*, valid for at least one second, so the waiting requests are decided.
 
-    That may be over already: storing and parsing take their time.
+    A short life may be over already, because storing and parsing take time.
     """
     if isinstance(known, Copy):
         return known if known.expires >= now + 1 else replace(known, expires=now + 1)

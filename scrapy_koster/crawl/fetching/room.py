@@ -22,7 +22,7 @@ _LIMITED = {"AiohttpDownloadHandler", "HttpxDownloadHandler"}
 
 
 def make_room(settings: BaseSettings) -> None:
-    """Have limited handlers of http and https built with connections for robots.txt."""
+    """Set DOWNLOAD_HANDLERS, so limited handlers get connections for robots.txt."""
     has_reactor = settings.getbool("TWISTED_REACTOR_ENABLED", default=True)
     given = settings["DOWNLOAD_HANDLERS"]
     for scheme in ("http", "https"):
@@ -46,22 +46,22 @@ def _is_limited(handler: Any) -> bool:
 
 
 def is_of_scrapy(handler: object) -> bool:
-    """Return whether a value of DOWNLOAD_HANDLERS is Scrapy's default, with room."""
+    """Return whether a value of DOWNLOAD_HANDLERS is Scrapy's default handler with room."""
     return isinstance(handler, RoomyHandler) and handler.is_default
 
 
 class RoomyHandler:
-    """A value of DOWNLOAD_HANDLERS, which Scrapy builds a handler from."""
+    """A value of DOWNLOAD_HANDLERS that builds a handler."""
 
     def __init__(self, scheme: str, handler: Any) -> None:
-        """*handler* is the class, None for the default of the scheme."""
+        """Build *handler* for *scheme*, or the default handler if None."""
         self._scheme = scheme
         self._handler = handler
         self.is_default = handler is None
         self.lazy = getattr(handler, "lazy", False)
 
     def __repr__(self) -> str:
-        """Return the name of the handler: Scrapy logs the settings."""
+        """Return a name, because Scrapy logs the settings."""
         return f"RoomyHandler({self._scheme!r}, {self._handler!r})"
 
     def __call__(self, crawler: Crawler) -> Any:
@@ -69,7 +69,7 @@ class RoomyHandler:
         return self.from_crawler(crawler)
 
     def from_crawler(self, crawler: Crawler) -> Any:
-        """Return the handler, with connections for robots.txt."""
+        """Return a handler with connections for robots.txt."""
         settings = crawler.settings
         handler = self._handler or load_object(settings["DOWNLOAD_HANDLERS_BASE"][self._scheme])
         places = settings.getint("CONCURRENT_REQUESTS")
@@ -82,7 +82,7 @@ class RoomyHandler:
 
 
 class _WithSettings:
-    """A crawler, with other settings."""
+    """A crawler with other settings."""
 
     def __init__(self, crawler: Crawler, settings: BaseSettings) -> None:
         self._crawler = crawler

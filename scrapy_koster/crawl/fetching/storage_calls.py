@@ -1,21 +1,19 @@
-"""The calls of the storage, which can be anybody's: whatever it does, the crawl goes on."""
+"""Calls of the storage. Whatever a storage does, the crawl goes on."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from secrets import token_hex
-from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy.utils.asyncio import is_asyncio_available
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
@@ -30,18 +28,17 @@ if TYPE_CHECKING:
 
     from scrapy.statscollectors import StatsCollector
 
-    from scrapy_koster.crawl.clock import Clock, Instant
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.storage.port import Storage
 
-_T = TypeVar("_T")
 _CALL_SECS = 5.0
 """How long a call in a thread may take, if KOSTER_TIMEOUT_SECS is not less."""
-# After a failure the storage is not called for so long, each time for twice as long as before: one
-# that is locked would cost each site its time-out.
+# The storage rests after a failure, twice as long as after the last failure. Otherwise a locked
+# database would cost a time-out for every site.
 _REST_SECS, _REST_MOST_SECS = 1.0, 30.0
 _THREADS = 8
 _TOGETHER = 64
@@ -52,17 +49,17 @@ def _done(_: object) -> bool:
 
 
 class StorageCalls:
-    """The storage of the settings, which is opened by ``open``, or by its first call.
+    """The storage of the settings, opened by ``open`` or by the first call.
 
-    A storage that is not ``blocking`` is called in the loop. One that has ``call_together``, as
-    that of Redis, gets the calls that wait in one thread. Any other is called by up to eight
-    threads. A call that fails or hangs is a miss; the first one is logged.
+    If ``blocking`` is False, the storage is called in the loop. If the storage has
+    ``call_together``, like RedisStorage, one thread sends the waiting calls together. Up to eight
+    threads call another storage. A failed or hanging call is a miss. The first failure is logged.
     """
 
     def __init__(
         self, config: Config, robot: str, stats: StatsCollector, log: Log, clock: Clock
     ) -> None:
-        """*robot* is the one whose copies the storage keeps."""
+        """Open the storage with the copies of *robot* later."""
         self._config = config
         self._robot = robot
         self._stats = stats
@@ -77,28 +74,28 @@ class StorageCalls:
         self._storage: Storage | None = None
         self._secs = min(config.timeout_secs, _CALL_SECS)
         self._threads = Threads(1 if self._is_batched else _THREADS)
-        self._running = 0
+        self._opening = Lock()
         self._waiting: deque[_Call] = deque()
         self._hanging: list[_Call] = []
         self._claims: set[Site] = set()
-        """Sites that may be claimed: the answer to a claim can be lost."""
+        """Sites that this process may have claimed: the answer to a claim can be lost."""
         self._rests_until = LONG_AGO
         self._rest_secs = 0.0
         self._visits_fail_since = NEVER
         self._has_answered = self._warned = self._closed = False
 
     async def open(self) -> None:
-        """Open the storage, so that the first request does not wait for that."""
+        """Open the storage, so the first request does not wait."""
         await self._call("")
 
     async def get(self, site: Site) -> Known | None:
-        """Return what is stored of *site*; None if the storage fails."""
+        """Return the stored copy or failure of *site*; None if the storage fails."""
         return self._judged(await self._call("get", site, read=sound))
 
     async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
-        """Claim *site* for *secs*; granted if the storage fails, or has no claims.
+        """Claim *site* for *secs*. If the storage fails or has no claims, the claim succeeds.
 
-        With *unless_known* nothing is claimed if a copy or failure of the site is stored.
+        With *unless_known*, a site with a stored copy or failure is not claimed.
         """
         if self._has_claims:
             claimed = await self._claim(site, secs, unless_known=unless_known)
@@ -116,7 +113,7 @@ class StorageCalls:
         claimed = await self._call("claim", site, self._owner, read=_sound_claim, **how) or GRANTED
         known = self._judged(claimed.known)
         if unless_known and claimed.known is not None and known is None:
-            # It is of no use under the settings of today. By now another may have put more.
+            # The stored copy is useless under the current settings.
             return await self._claim(site, secs, unless_known=False)
         if claimed.held_secs or (unless_known and known is not None):
             self._claims.discard(site)
@@ -126,23 +123,23 @@ class StorageCalls:
         return judged(known, policy=self._config.policy, max_bytes=self._config.max_bytes)
 
     async def put(self, site: Site, known: Known) -> None:
-        """Store what is known of *site*, which ends a claim of it."""
+        """Store a copy or failure of *site*, which ends the claim."""
         owner = (self._owner,) if self._has_claims else ()
         if await self._call("put", site, known, *owner):
             self._claims.discard(site)
 
     async def release(self, site: Site) -> None:
-        """End the claim of *site*, if there is one still. If that fails it ends by itself."""
+        """End the claim of *site*, if any. If the storage fails, the claim expires."""
         if site in self._claims:
             self._claims.discard(site)
             await self._call("release", site, self._owner)
 
     async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:
-        """Return 0 if a visit to *host* may begin, else for how many seconds it may not yet.
+        """Return the seconds until a visit to *host* may begin, 0 if the visit is recorded.
 
-        Visits of all processes that share the storage are *secs* apart. One that has *begun* is
-        recorded. While a storage fails that has answered before, none may begin, for
-        KOSTER_DEFER_LIMIT_SECS at most: others may visit the host.
+        Visits of the processes with this storage are *secs* apart. A visit that has *begun* is
+        recorded in any case. If the storage fails after a successful call, other processes may
+        visit the host: no visit begins for KOSTER_DEFER_LIMIT_SECS at most.
         """
         if not self._has_visits:
             return 0.0
@@ -151,12 +148,9 @@ class StorageCalls:
         if left_secs is not None:
             self._visits_fail_since = NEVER
             return min(left_secs, secs)
-        return max(secs, _REST_SECS) if self._holds_visits() else 0.0
-
-    def _holds_visits(self) -> bool:
-        now, limit_secs = self._clock.now(), self._config.policy.defer_limit_secs
         if not self._has_answered:
-            return False
+            return 0.0
+        now, limit_secs = self._clock.now(), self._config.policy.defer_limit_secs
         if self._visits_fail_since == NEVER:
             self._visits_fail_since = now
             self._log.info(
@@ -164,10 +158,10 @@ class StorageCalls:
                 " for %(secs)g s at most (KOSTER_DEFER_LIMIT_SECS)",
                 secs=limit_secs,
             )
-        return now - self._visits_fail_since < limit_secs
+        return max(secs, _REST_SECS) if now - self._visits_fail_since < limit_secs else 0.0
 
     async def close(self) -> None:
-        """Close the storage, if it was opened; open it no more."""
+        """Close the storage if it is open, and keep it closed."""
         self._closed, self._rests_until = True, LONG_AGO
         if self._storage is not None:
             await self._call("close")
@@ -179,26 +173,37 @@ class StorageCalls:
         self, method: str, *args: Any, read: Callable[[Any], Any] = _done, **how: Any
     ) -> Any | None:
         """Return the result of *method*, read by *read*; None if the storage fails."""
-        self._hanging = [call for call in self._hanging if not call.is_made]
+        self._hanging = [call for call in self._hanging if not call.outcome.done()]
         if self._hanging or self._clock.now() < self._rests_until:
             self._stats.inc_value("koster/storage/error")
             return None
-        call = _Call(method, args, how, self._clock.now())
+        call = _Call(method, args, how, Future())
         try:
             if self._config.storage.blocking:
-                self._waiting.append(call)
-                self._begin()
-                [outcome] = await maybe_deferred_to_future(call.ended)
+                await self._in_thread(call)
             else:
-                [outcome] = self._make([call])
-            result = read(_checked(outcome))
-        except CANCELLED:  # the loop ends, which is no failure; Twisted's is an Exception
+                self._make([call])
+            result = read(_checked(call.outcome.result()))
+        except CANCELLED:  # the loop ends, which is no failure of the storage
             raise
-        except Exception as error:  # noqa: BLE001  # a storage may be anybody's
+        except Exception as error:  # noqa: BLE001  # of the project's storage
             self._failed(error)
             return None
         self._has_answered = self._has_answered or bool(method)
         return result
+
+    async def _in_thread(self, call: _Call) -> None:
+        make: Callable[[], None] = partial(self._make, [call])
+        if self._is_batched and call.method:
+            self._waiting.append(call)
+            make = self._make_waiting
+        try:
+            await self._clock.within(self._secs, self._threads.run(make))
+        except LateError:
+            self._hanging.append(call)
+            self._rest_secs = _REST_MOST_SECS
+            self._rests_until = self._clock.now() + self._rest_secs
+            raise StorageError(f"a call has not ended within {self._secs:g} s") from None
 
     def _failed(self, error: Exception) -> None:
         self._stats.inc_value("koster/storage/error")
@@ -217,77 +222,50 @@ class StorageCalls:
             error=error,
         )
 
-    # In threads, if the storage is blocking.
+    # In a thread, if the storage is blocking.
 
-    def _begin(self) -> None:
-        # The first call opens the storage, which is done once.
-        most = 1 if self._is_batched or self._storage is None else _THREADS
-        together = _TOGETHER if self._is_batched else 1
-        while self._waiting and self._running < most:
-            count = min(len(self._waiting), together)
-            self._running += 1
-            deferred_from_coro(self._run([self._waiting.popleft() for _ in range(count)]))
+    def _make_waiting(self) -> None:
+        """Make the waiting calls together, if an earlier message has left some."""
+        count = min(len(self._waiting), _TOGETHER)
+        if count:
+            self._make([self._waiting.popleft() for _ in range(count)])
 
-    async def _run(self, calls: Sequence[_Call]) -> None:
-        # The first has waited for longest.
-        left_secs = max(self._secs - (self._clock.now() - calls[0].since), 0.0)
-        try:
-            made = self._threads.run(partial(self._make, calls))
-            outcomes = await self._clock.within(left_secs, made)
-        except LateError:
-            self._hanging.append(calls[0])
-            self._rest_secs = _REST_MOST_SECS
-            self._rests_until = self._clock.now() + self._rest_secs
-            late = StorageError(f"a call has not ended within {self._secs:g} s")
-            calls, self._waiting = (*calls, *self._waiting), deque()
-            outcomes = [late] * len(calls)
-        self._running -= 1
-        for call, outcome in zip(calls, outcomes, strict=True):
-            call.ended.callback([outcome])
-        self._begin()
-
-    def _make(self, calls: Sequence[_Call]) -> Sequence[Any]:
-        """Make *calls*, and return what each returns, or the exception that it raises."""
+    def _make(self, calls: Sequence[_Call]) -> None:
+        outcomes: Sequence[Any] = [None]
         try:
             storage: Any = self._opened()
-            if not calls[0].method:
-                return [None]
-            if self._is_batched:
-                together = storage.call_together([(c.method, c.args, c.how) for c in calls])
-                return [outcome for _, outcome in zip(calls, together, strict=True)]
-            return [getattr(storage, call.method)(*call.args, **call.how) for call in calls]
-        except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
-            return [error] * len(calls)
-        finally:
-            calls[0].is_made = True
+            method, args, how, _ = calls[0]
+            if method and self._is_batched:
+                outcomes = storage.call_together([call[:3] for call in calls])
+            elif method:
+                outcomes = [getattr(storage, method)(*args, **how)]
+        except BaseException as error:  # noqa: BLE001  # raised in the loop
+            outcomes = [error] * len(calls)
+        for call, outcome in zip(calls, outcomes, strict=True):
+            call.outcome.set_result(outcome)
 
     def _opened(self) -> Storage:
-        if self._storage is None:
-            opened = self._config.open_storage(self._robot)
-            if isinstance(opened, type) or not hasattr(opened, "get"):
-                kind = type(opened).__name__
-                raise StorageError(f"from_settings() returned a {kind}, not a storage")
-            if self._closed:  # the crawl has ended meanwhile
-                opened.close()
-            self._storage = opened
-        return self._storage
+        with self._opening:
+            if self._storage is None:
+                opened = self._config.open_storage(self._robot)
+                if self._closed:  # the crawl has ended meanwhile
+                    opened.close()
+                self._storage = opened
+            return self._storage
 
 
-@dataclass(slots=True, eq=False)
-class _Call:
-    """A method of the storage with its arguments; "" opens the storage."""
+class _Call(NamedTuple):
+    """A method of the storage with arguments; the method "" opens the storage."""
 
     method: str
     args: tuple[Any, ...]
     how: dict[str, Any]
-    since: Instant
-    ended: Deferred[list[Any]] = field(default_factory=Deferred)
-    """A list of what the method returns, or the exception that it raises."""
-    is_made: bool = False
+    outcome: Future[Any]
+    """The return value of the method, or the raised exception as a value."""
 
 
 def _checked(outcome: Any) -> Any:
-    """Return the *outcome* of a method; raise a StorageError if it is an exception."""
+    """Return the *outcome* of a method. Raises StorageError for an exception."""
     if isinstance(outcome, StorageError):
         raise outcome
     if isinstance(outcome, BaseException):  # asyncio's CancelledError would end the crawl
@@ -302,9 +280,9 @@ def _sound_claim(claimed: object) -> Claimed:
 
 
 class Threads:
-    """*most* daemon threads for calls that may hang; each of the first calls starts one.
+    """Up to *most* daemon threads for calls that may hang.
 
-    Nobody joins them, so the process ends without them.
+    The first calls start the threads. The process can end while a call hangs.
     """
 
     def __init__(self, most: int) -> None:
@@ -312,42 +290,39 @@ class Threads:
         self._started = 0
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
 
-    async def run(self, call: Callable[[], _T]) -> _T:
-        """Return the result of *call*, which a thread makes, in the order of these calls."""
-        ended: Deferred[_T] = Deferred()
+    def run(self, call: Callable[[], object]) -> Deferred[None]:
+        """Return a Deferred that fires when a thread has made *call*, which raises no error."""
+        ended: Deferred[None] = Deferred()
         in_loop = _caller_in_loop()
 
         def make() -> None:
-            try:
-                result: _T | Failure = call()
-            except BaseException:  # noqa: BLE001  # it is raised where the result is awaited
-                result = Failure()
+            call()
             with suppress(RuntimeError):  # the loop is closed
-                in_loop(ended.callback, result)
+                in_loop(ended.callback, None)
 
         self.submit(make)
-        return await maybe_deferred_to_future(ended)
+        return ended
 
     def submit(self, call: Callable[[], object]) -> None:
-        """Have *call* made by a thread."""
+        """Queue *call* for a thread."""
         self._calls.put(call)
         if self._started < self._most:
             self._started += 1
             Thread(target=self._work, name="koster-storage", daemon=True).start()
 
     def close(self) -> None:
-        """Let each thread end when its call has."""
+        """End the threads after their current calls."""
         for _ in range(self._started):
             self._calls.put(None)
 
     def _work(self) -> None:
         while call := self._calls.get():
             call()
-            del call  # a thread that waits keeps nothing alive
+            del call  # an idle thread keeps no call alive
 
 
 def _caller_in_loop() -> Callable[..., Any]:
-    """Return a function for threads: it has a function called in the loop."""
+    """Return the loop's function that threads use to call a function in the loop."""
     if is_asyncio_available():
         return asyncio.get_running_loop().call_soon_threadsafe
     from twisted.internet import reactor  # noqa: PLC0415  # it would install one

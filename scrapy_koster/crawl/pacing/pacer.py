@@ -27,7 +27,6 @@ from twisted.internet.defer import Deferred
 from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
-from scrapy_koster.crawl.fetching.fetcher import TurnNeededError
 from scrapy_koster.protocol.access import Copy, last_copy
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.site_records import SiteRecords
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.access import Known
+    from scrapy_koster.protocol.site import Site
 
     Waiting: TypeAlias = Callable[[Request], AbstractContextManager[None]]
     Visitor: TypeAlias = Request | SiteState
@@ -341,7 +341,7 @@ class Pacer:
     async def _begin(self, host: Host, visitor: Visitor) -> None:
         """Claim the visit of *visitor*, after waiting for another turn if necessary.
 
-        Raises TurnNeededError instead of waiting if the visit is to a robots.txt.
+        A redirect of a robots.txt has not waited for its turn before.
         """
         while True:
             now = self._clock.now()
@@ -354,37 +354,25 @@ class Pacer:
                 host.next_visit = max(host.next_visit, now + left)
             if host.next_visit <= now and not host.under_way:
                 return
-            if not isinstance(visitor, Request):
-                raise TurnNeededError
-            with self._waiting(visitor):
+            with self._waiting(visitor) if isinstance(visitor, Request) else nullcontext():
                 if not await self.wait(host, visitor):
                     raise IgnoreRequest("the crawl is closing")
 
     # A robots.txt is a visit, too.
 
-    def holds_redirect(self, url: str) -> bool:
-        """Return whether a redirect of a robots.txt to *url* needs a turn."""
-        return self._host_of(url) is not None
-
-    def _host_asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
-        # The delay may be in an expired copy.
-        return self._host_of((after and after.url) or state.site.robots_url)
-
-    async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> None:
-        """Wait for the turn of a robots.txt. *after* has the target if it redirects."""
-        host = self._host_asked(state, after)
+    async def turn_to_ask(self, state: SiteState) -> None:
+        """Wait for the turn of a robots.txt. The delay may be in an expired copy."""
+        host = self._host_of(state.site.robots_url)
         if host is not None:
             await self.wait(host, state)
 
-    def asking(
-        self, state: SiteState, after: TurnNeededError | None
-    ) -> AbstractAsyncContextManager[None]:
-        """Return the context in which a robots.txt is fetched, which is one visit.
+    def asking(self, site: Site, url: str) -> AbstractAsyncContextManager[None]:
+        """Return the context of a request for the robots.txt of *site*: one visit.
 
-        Entering raises TurnNeededError without a URL if the visit cannot begin now.
+        *url* is the URL of the request, after redirects.
         """
-        host = self._host_asked(state, after)
-        return nullcontext() if host is None else self._visit(host, state)
+        host, state = self._host_of(url), self._records.state_of(site.robots_url)
+        return nullcontext() if host is None or state is None else self._visit(host, state)
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
         """Return *known*, fresh for at least ten visits, so that not every visit renews the copy.

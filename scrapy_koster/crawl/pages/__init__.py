@@ -1,1 +1,1 @@
-"""What a page states about itself, and what its robots.txt stated about it."""
+"""Statements about pages, in META tags and in robots.txt."""

@@ -1,4 +1,4 @@
-"""What of a response is read for META tags, and to whom the page speaks."""
+"""The parts of a response that META tags are read from, and the names of the robot."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _names_of = lru_cache(maxsize=1000)(names_of)
 
 
 def tokens_of(request: Request, token: str | None) -> tuple[str, ...]:
-    """Return all names that a page speaks to; *token* is what the crawl has set, if anything."""
+    """Return the names of the robot in META tags. *token* is the name in the settings, if any."""
     said = request.meta.get("robotstxt_user_agent")
     robot = (joined(said) if said else None) or token
-    # The header that was sent, whoever set it: it is to that robot that the page speaks.
+    # The page answers the robot in the sent header.
     return _names_of(robot or sent_user_agent(request.headers))
 
 
@@ -38,18 +38,18 @@ def may_have_metas(response: Response) -> bool:
 
 
 def syntax_of(kind: type[Response], headers: Headers) -> Syntax:
-    """Return how a response of this *kind* is written, which its Content-Type says."""
+    """Return the syntax of a response of this *kind*, according to its Content-Type."""
     if issubclass(kind, XmlResponse):
         return Syntax.XML
-    # Not headers.get(), which folds the case of the name each time.
+    # headers.get() would fold the case of the name in every call.
     content_type = dict.get(headers, b"Content-Type") or (b"",)
     is_xml = b"xhtml+xml" in content_type[-1].lower()
     return Syntax.XML if is_xml else Syntax.HTML
 
 
 def octets_of(response: Response) -> bytes:
-    """Return the page in an encoding that has ASCII as it is: all that is not UTF-16 or 32."""
-    # Not by any other name that the page gives: Python's codecs may raise.
+    """Return the page in an ASCII-compatible encoding. UTF-16 and UTF-32 are converted."""
+    # For other names of encodings in a page, Python's codecs may raise.
     body = response.body
     if (
         b"\0" in body[:_NUL_WITHIN_BYTES]

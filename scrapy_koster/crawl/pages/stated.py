@@ -1,4 +1,4 @@
-"""What the robots.txt of a site states about the pages that are fetched from it."""
+"""Usage statements that robots.txt makes about fetched pages."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Stated:
     def __init__(self) -> None:
         self._found: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
         self.has_any = False
-        """Whether a site of this crawl has stated anything so far."""
+        """Whether a site of this crawl has made a statement so far."""
 
     def note(self, request: Request, statements: tuple[Statement, ...]) -> None:
-        """Note the *statements* that apply to *request*, in place of older ones."""
+        """Replace the statements that apply to *request*."""
         if statements:
             self.has_any = True
             self._found[request] = statements
@@ -31,9 +31,9 @@ class Stated:
             self._found.pop(request, None)
 
     def about(self, request: Request) -> tuple[Statement, ...]:
-        """Return what applied to *request* when it was sent."""
+        """Return the statements that applied when *request* was sent."""
         return self._found.get(request, ()) if self.has_any else ()
 
     def ended_elsewhere(self, request: Request, ended: Request) -> None:
-        """Have what applies to *ended* apply to *request*, whose page has come from there."""
+        """Use the statements about *ended* for *request*, whose page came from there."""
         self.note(request, self.about(ended))
