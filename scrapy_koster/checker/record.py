@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from scrapy_koster.checker.seen import AGENT, NAME_TOKEN, RULES, Seen, SourceLine
-from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.line import CONTENT_USAGE, Line
 from scrapy_koster.protocol.records import Record, instructions
-from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, CONTENT_USAGE
+from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL
 
 _COMPARED_BYTES = 16_000
 """Section 6: of names, which are looked for within names."""

@@ -61,6 +61,8 @@ class HtmlPage:
 
 def is_html(body: bytes) -> bool:
     """Whether a file begins as an HTML page does. It may have rules all the same."""
+    if b"<" not in body:  # for speed alone
+        return False
     text = narrow(body).decode("utf-8", "replace")
     return bool(_BEGINS_WITH_TAG.match(text) or _LINE_OF_PAGE.search(text[:_LOOKED_AT]))
 

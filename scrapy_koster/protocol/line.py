@@ -51,6 +51,7 @@ LINE_OR_NONE = re.compile(f"\n(?:{_FIELD_AND_VALUE}|)")
 AGENT_LINE = re.compile(f"\n{SP}user-agent{SP}:{SP}{VALUE}", ANY_CASE)
 _RULE = f"\n{SP}(?:(d)is|)allow{SP}:"
 RULE_LINE = re.compile(_RULE, ANY_CASE)
+CONTENT_USAGE = b"content-usage"
 # Attach, 3: "rule =/ content-usage". No other field ends the agent lines (RFC 9309, 2.2.4: "other
 # records" such as Content-Signal).
 USAGE_LINE = re.compile(f"\n{SP}(?:disallow|allow|content-usage){SP}:", ANY_CASE)
@@ -165,12 +166,3 @@ def lines_with(body: bytes, field: bytes) -> Iterator[Line]:
             number += text.count("\n", counted, found.start() + 1)
             counted = found.start() + 1
             yield Line(number, field, found[2].encode("latin-1"))
-
-
-def line_around(text: str, position: int) -> Line:
-    """Return the line of the text of a file that has an octet of its value at *position*."""
-    start = text.rindex("\n", 0, position)
-    line = LINE.match(text, start)
-    assert line is not None
-    number = text.count("\n", 0, start) + 1
-    return Line(number, line[1].lower().encode(), line[2].encode("latin-1"))

@@ -15,6 +15,7 @@ from itertools import islice
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
     ANY_CASE,
+    CONTENT_USAGE,
     SP,
     Line,
     in_lower_case,
@@ -37,7 +38,7 @@ from scrapy_koster.protocol.usage import (
     signals_in,
 )
 
-CONTENT_USAGE, CONTENT_SIGNAL, LICENSE = b"content-usage", b"content-signal", b"license"
+CONTENT_SIGNAL, LICENSE = b"content-signal", b"license"
 
 _IN_RECORDS = (CONTENT_USAGE, CONTENT_SIGNAL)
 # Most files have none, and every file is searched for one.

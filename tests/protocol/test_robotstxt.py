@@ -310,7 +310,7 @@ def test_many_robots_cost_no_more_than_a_few() -> None:
     for n in range(100):
         assert not robots.allowed("http://h/a", f"robot{n}")
         assert not robots.ruling("http://h/a", f"robot{n}").allowed
-    assert len(robots._obeyed) <= 8
+    assert len(robots._rules) <= 8
 
 
 def test_a_ruling_names_no_more_agents_than_tell_records_apart() -> None:
