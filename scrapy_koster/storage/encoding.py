@@ -23,7 +23,7 @@ BODY_MAX_BYTES = 10 * 2**20
 TEXT_MAX_BYTES = 2**16
 # Four texts, each of whose octets JSON may write as six, and some numbers.
 _HEAD_MAX_BYTES = 4 * 6 * TEXT_MAX_BYTES + 2**10
-_ZLIB_LEVEL = 6
+_ZLIB_LEVEL = 1
 OCTETS_MAX = BODY_MAX_BYTES + _HEAD_MAX_BYTES + 2**14
 """Size of the longest value that can be read back."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
