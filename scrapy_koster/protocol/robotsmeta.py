@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scrapy_koster.protocol.metatags import EVERY_ROBOT, Syntax, metas_of_page
+from scrapy_koster.protocol.metatags import EVERY_ROBOT, metas_of_page
 from scrapy_koster.protocol.nametoken import TOKEN
 from scrapy_koster.protocol.printable import printable
 
@@ -107,9 +107,9 @@ def ai_words_of_headers(values: Iterable[str], token: str) -> Iterator[tuple[str
     return _ai_words(_said_by_headers(values, token))
 
 
-def directives_of_page(page: bytes, token: str, *, syntax: Syntax) -> Directives:
+def directives_of_page(page: bytes, token: str) -> Directives:
     """Return what the META tags of a page say to the robot *token*."""
-    return directives_of_metas(metas_of_page(page, syntax, names_for(token)), token)
+    return directives_of_metas(metas_of_page(page, names_for(token)), token)
 
 
 def names_for(token: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from scrapy_koster.protocol.metatags import Syntax, metas_of_page
+from scrapy_koster.protocol.metatags import metas_of_page
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotsmeta import ai_words_of_headers, ai_words_of_metas, names_for
 from scrapy_koster.protocol.usage import (
@@ -58,14 +58,13 @@ def page_statements(
     page: bytes,
     token: str,
     *,
-    syntax: Syntax,
     labels: Collection[str] = KNOWN_LABELS,
 ) -> tuple[Statement, ...]:
     """Return what the headers and META tags of a page state.
 
     TDMRep: a tdm-reservation in a META tag takes the place of one in a header.
     """
-    metas = list(metas_of_page(page, syntax, (*names_for(token), *_TDM_NAMES)))
+    metas = list(metas_of_page(page, (*names_for(token), *_TDM_NAMES)))
     found = list(_of_metas(metas, token))
     counts = not any(label == TDM for each in found for label, _ in each.stated)
     headers = _of_headers(fields, token, labels, counts=counts)

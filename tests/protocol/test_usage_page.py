@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_koster.protocol.metatags import Syntax
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Preference, Usage
 from scrapy_koster.protocol.usage_page import (
     HeaderFields,
@@ -21,7 +20,7 @@ def of_headers(**fields: list[bytes]) -> str:
 
 def of_page(html: str, **fields: list[bytes]) -> Usage:
     headers = HeaderFields(**fields)
-    return Usage(page_statements(headers, html.encode(), FIGTREE, syntax=Syntax.HTML))
+    return Usage(page_statements(headers, html.encode(), FIGTREE))
 
 
 @pytest.mark.parametrize(
