@@ -209,14 +209,16 @@ def after_answer(
     # defer visits to the site until such time as the resource can be retrieved."
     previous = _series(known, began=now if began is None else began, now=now, policy=policy)
     attempts = 1 if previous is None else previous.attempts + 1
-    backoff = _backoff_secs(attempts, policy) * (1 + _JITTER * jitter)
+    backoff = policy.defer_first_secs * 2.0 ** min(attempts - 1, 64)
+    backoff = min(backoff, policy.defer_max_secs) * (1 + _JITTER * jitter)
+    asked = None if isinstance(result, NoAnswer) else retry_after(result.headers, now=now)
     stale = last_copy(known)
     return Failure(
         reason=str(reason),
         attempts=attempts,
         since=now if previous is None else previous.since,
         asked=now,
-        retry=now + max(backoff, _asked_secs(result, now=now, policy=policy)),
+        retry=now + max(backoff, min(asked or 0.0, policy.defer_max_secs)),
         stale=None if stale is None or why_not_obeyed(stale, policy) else stale,
         is_defect=isinstance(result, NoAnswer) and result.is_defect,
         no_such_host=isinstance(result, NoAnswer) and result.no_such_host,
@@ -312,16 +314,6 @@ def _series(known: Known | None, *, began: float, now: float, policy: Policy) ->
         return None
     is_late = began - known.asked > max(2 * policy.defer_max_secs, _LAG_SECS)
     return None if is_late else known
-
-
-def _backoff_secs(attempts: int, policy: Policy) -> float:
-    doubled = policy.defer_first_secs * 2.0 ** min(attempts - 1, 64)
-    return min(doubled, policy.defer_max_secs)
-
-
-def _asked_secs(result: Answer | NoAnswer, *, now: float, policy: Policy) -> float:
-    secs = None if isinstance(result, NoAnswer) else retry_after(result.headers, now=now)
-    return min(secs or 0.0, policy.defer_max_secs)
 
 
 def _reason(result: Answer | NoAnswer) -> str:

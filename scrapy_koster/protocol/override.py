@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, NamedTuple
@@ -139,18 +140,13 @@ def _override(entry: Any) -> Override:
 
 
 def _site(value: Any) -> Site:
-    wrong = (
+    with suppress(ValueError):
+        if isinstance(value, str) and _ORIGIN.fullmatch(value) and (site := site_of(value)):
+            return site
+    raise ValueError(
         f"the site {printable(repr(value))} is not the origin of one site, such as"
         ' "https://example.com"'
     )
-    if not isinstance(value, str) or not _ORIGIN.fullmatch(value):
-        raise ValueError(wrong)
-    try:
-        site = site_of(value)
-    except ValueError:
-        raise ValueError(wrong) from None
-    assert site is not None  # http or https
-    return site
 
 
 def _paths(entry: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -176,9 +172,7 @@ def _reason(value: Any) -> str:
 def _until(value: Any) -> date:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
-    if isinstance(value, str) and _DATE.fullmatch(value):
-        try:
+    with suppress(ValueError):
+        if isinstance(value, str) and _DATE.fullmatch(value):
             return date.fromisoformat(value)
-        except ValueError:
-            pass
     raise ValueError(f'until = {printable(repr(value))} is not a date such as "2027-01-31"')

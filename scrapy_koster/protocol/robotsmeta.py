@@ -71,7 +71,7 @@ _ASCII_SPACE = "\t\n\f\r "
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
-_Said: TypeAlias = tuple[list[str], str]
+Said: TypeAlias = tuple[list[str], str]
 """Words for a robot, and the text that has them."""
 
 _HEADERS_CHARS = 65_536
@@ -80,7 +80,7 @@ _HEADERS_CHARS = 65_536
 
 def directives_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Directives:
     """Return what META tags, as (name, content), say to the robot *token*."""
-    return _directives(_said_by_metas(metas, token))
+    return _directives(said_by_metas(metas, token))
 
 
 def directives_of_headers(values: Iterable[str], token: str) -> Directives:
@@ -88,23 +88,7 @@ def directives_of_headers(values: Iterable[str], token: str) -> Directives:
 
     What is too long to be read forbids everything.
     """
-    return _directives(_said_by_headers(values, token))
-
-
-def ai_words_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[tuple[str, str]]:
-    """Yield "noai" and "noimageai" as META tags say them to *token*, each with its text.
-
-    No standard has these words. They are addressed as the directives are.
-    """
-    return _ai_words(_said_by_metas(metas, token))
-
-
-def ai_words_of_headers(values: Iterable[str], token: str) -> Iterator[tuple[str, str]]:
-    """Yield "noai" and "noimageai" as X-Robots-Tag values say them to *token*, with their text.
-
-    What is too long to be read says both.
-    """
-    return _ai_words(_said_by_headers(values, token))
+    return _directives(said_by_headers(values, token))
 
 
 def directives_of_page(page: bytes, token: str) -> Directives:
@@ -117,7 +101,7 @@ def names_for(token: str) -> tuple[str, ...]:
     return (EVERY_ROBOT, token or EVERY_ROBOT)
 
 
-def _said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[_Said]:
+def said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[Said]:
     """Yield what META tags say to the robot *token*.
 
     Names are equal or not: a META name is a name, not a User-agent line, where
@@ -129,7 +113,7 @@ def _said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[_Sa
             yield _words(_lower(content)), f'META name="{addressee}" content="{content}"'
 
 
-def _said_by_headers(values: Iterable[str], token: str) -> Iterator[_Said]:
+def said_by_headers(values: Iterable[str], token: str) -> Iterator[Said]:
     """Yield what X-Robots-Tag values say to the robot *token*.
 
     ``figtree: noindex, nofollow`` is for figtree alone: the name governs the
@@ -144,7 +128,7 @@ def _said_by_headers(values: Iterable[str], token: str) -> Iterator[_Said]:
         yield list(_words_for(token, _lower(value))), f"X-Robots-Tag: {value}"
 
 
-def _directives(said: Iterable[_Said]) -> Directives:
+def _directives(said: Iterable[Said]) -> Directives:
     found = NO_DIRECTIVES
     for words, text in said:
         noindex, nofollow = not _NOINDEX.isdisjoint(words), not _NOFOLLOW.isdisjoint(words)
@@ -154,7 +138,8 @@ def _directives(said: Iterable[_Said]) -> Directives:
     return found
 
 
-def _ai_words(said: Iterable[_Said]) -> Iterator[tuple[str, str]]:
+def ai_words(said: Iterable[Said]) -> Iterator[tuple[str, str]]:
+    """Yield "noai" and "noimageai" as they are said to a robot, each with its text."""
     for words, text in said:
         for word in AI_WORDS:
             if word in words:

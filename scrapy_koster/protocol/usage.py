@@ -113,7 +113,13 @@ class Usage:
 
         UNKNOWN for unknown labels, too: add yours to KOSTER_USAGE_PURPOSES.
         """
-        return combined(self.statements, label) if label in self.labels else Preference.UNKNOWN
+        said = {each for one in self.statements for name, each in one.stated if name == label}
+        # 5.1: "If any statement of preference indicates that the usage is disallowed, the result is
+        # that the usage is disallowed. Otherwise, if any statement of preference allows the
+        # usage, the result is that the usage is allowed. Otherwise, [it] is unknown."
+        if label not in self.labels or not said:
+            return Preference.UNKNOWN
+        return Preference.DISALLOW if Preference.DISALLOW in said else Preference.ALLOW
 
     def preferences(self) -> dict[str, Preference]:
         """Return the preferences of the known labels, in their order, without UNKNOWN ones."""
@@ -122,7 +128,8 @@ class Usage:
 
     def decisive(self, label: str) -> Statement | None:
         """Return the first statement that decides the preference about *label*."""
-        return decisive(self.statements, label) if label in self.labels else None
+        pair = label, self.preference(label)
+        return next((each for each in self.statements if pair in each.stated), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage as a dict for JSON, with its first hundred statements."""
@@ -137,23 +144,6 @@ class Usage:
 
     def __repr__(self) -> str:
         return f"<Usage {self}>"
-
-
-def combined(statements: Iterable[Statement], label: str) -> Preference:
-    """Return what several statements come to (vocab, 5.1, "Combining Preferences")."""
-    found = {preference for each in statements for name, preference in each.stated if name == label}
-    # "If any statement of preference indicates that the usage is disallowed, the result is
-    # that the usage is disallowed. Otherwise, if any statement of preference allows the
-    # usage, the result is that the usage is allowed. Otherwise, [it] is unknown."
-    if Preference.DISALLOW in found:
-        return Preference.DISALLOW
-    return Preference.ALLOW if found else Preference.UNKNOWN
-
-
-def decisive(statements: Sequence[Statement], label: str) -> Statement | None:
-    """Return the first of *statements* that says what they come to, None if that is unknown."""
-    preference = combined(statements, label)
-    return next((each for each in statements if (label, preference) in each.stated), None)
 
 
 def worded(stated: Iterable[tuple[str, Preference]]) -> str:

