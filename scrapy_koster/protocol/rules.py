@@ -34,7 +34,7 @@ def _rules_in(text: str, groups: tuple[Group, ...]) -> list[tuple[str, str]]:
     return [rule for each in groups for rule in PATH_LINE.findall(text, each.rules, each.end)]
 
 
-class Tests:
+class PathTests:
     """How rules are compared with a path: most by a prefix, and some by a function."""
 
     __slots__ = ("_matchers", "_prefixes")
@@ -62,14 +62,15 @@ class Rules:
         """*groups* are those of the file *text* that the robot obeys."""
         self.groups = groups
         rules = _rules_in(text, tuple(groups))
-        self._kinds, self._paths = zip(*rules, strict=True) if rules else ((), ())
+        self._kinds = [kind for kind, _ in rules]
+        self._paths = [path for _, path in rules]
         tests = self._tests = [
             self._test(path) if "%" in path or "*" in path or "$" in path else path
             for path in self._paths
         ]
         pairs = list(zip(self._kinds, tests, strict=True))
-        self._disallow = Tests([test for disallows, test in pairs if disallows])
-        self._allow = Tests([test for disallows, test in pairs if not disallows])
+        self._disallow = PathTests([test for disallows, test in pairs if disallows])
+        self._allow = PathTests([test for disallows, test in pairs if not disallows])
 
     def disallow(self, path: str) -> bool:
         """Return whether the rule that decides on *path* disallows it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from email.utils import formatdate
 
@@ -17,6 +18,8 @@ from scrapy_koster.protocol.access import (
     NoAnswer,
     after_answer,
     conditional_headers,
+    longest_deferral_secs,
+    longest_life_secs,
     redirect_target,
     standing_of,
 )
@@ -30,7 +33,9 @@ from scrapy_koster.protocol.step import (
     Pass,
     Refuse,
     Step,
+    given_up_at,
     next_step,
+    waits,
 )
 
 NOW = 1_700_000_000.0
@@ -368,6 +373,22 @@ def test_how_long_an_attempt_took_does_not_end_the_series() -> None:
         assert (failure.attempts, failure.since, failure.asked) == (3, FAILED.since, now)
 
 
+@pytest.mark.parametrize(
+    ("known", "unavailable", "secs"),
+    [
+        (FILE, Unavailable.DEFER, math.inf),
+        (FAILED, Unavailable.DEFER, FAILED.since + 300),
+        (FAILED, Unavailable.ALLOW, math.inf),
+    ],
+)
+def test_until_when_requests_wait(known: Known, unavailable: Unavailable, secs: float) -> None:
+    policy = Policy(unavailable=unavailable)
+    assert given_up_at(known, policy=policy) == secs
+    assert longest_deferral_secs(policy) == 750
+    assert longest_life_secs(FILE, policy) == WEEK
+    assert longest_life_secs(replace(FILE, life_stated=True), policy) == 30 * DAY
+
+
 @pytest.mark.parametrize("status", [200, 403, 404])
 def test_the_last_copy_is_kept_behind_a_failure(status: int) -> None:
     copy = copied(answer(status))
@@ -475,6 +496,7 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
 )
 def test_step(known: Known | None, policy: Policy, expected: Step) -> None:
     assert next_step(known, now=NOW, policy=policy) == expected
+    assert waits(expected) is isinstance(expected, Ask | Defer)
 
 
 LATER = NOW + 10 * 365 * DAY

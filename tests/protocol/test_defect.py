@@ -80,6 +80,11 @@ def test_a_number_is_a_delay(secs: Any) -> None:
     assert delay_of(Answers(secs), "fig") == Delay(2.0, None)
 
 
+@pytest.mark.parametrize("secs", [None, 0, -1, float("nan"), float("inf")])
+def test_no_delay(secs: Any) -> None:
+    assert delay_of(Answers(secs), "fig") is None
+
+
 @pytest.mark.parametrize("secs", ["", "2", True, False, (), [2], NotImplemented])
 def test_no_number_is_a_defect(secs: Any) -> None:
     with pytest.raises(ParserDefectError, match="crawl_delay"):
@@ -116,5 +121,6 @@ def test_who_ends_the_process_is_let_through() -> None:
 
 
 def test_from_crawler_that_returns_no_parser() -> None:
+    assert checked_parser(KosterRobotParser, parser := Answers(None)) is parser
     with pytest.raises(ParserDefectError, match="returned a value of type NoneType, not a parser"):
         checked_parser(KosterRobotParser, None)

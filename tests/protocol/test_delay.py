@@ -16,6 +16,7 @@ from scrapy_koster.protocol.delay import (
     delay_of,
     delay_or_limit,
     longest_delay,
+    names_delay,
 )
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt, Strictest
@@ -105,6 +106,8 @@ def test_of_several_the_longest_and_of_equals_the_first() -> None:
     assert longest_delay(lines) == Delay(20.0, lines[2])
     assert longest_delay(lines[:1]) is None
     assert longest_delay([]) is None
+    assert names_delay(b"X: Crawl-Delay")
+    assert not names_delay(b"User-agent: *")
 
 
 # A file.

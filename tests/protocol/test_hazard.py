@@ -72,6 +72,7 @@ def test_causes(
     found = hazard(robots, path, robot)
     assert found is not None
     assert found.cause.value == cause
+    assert "and forbidden by RFC 9309, line" in found.because(robot)
     draft, rfc9309 = found.draft, found.rfc9309
     assert (draft.rule and draft.rule.number, rfc9309.rule and rfc9309.rule.number) == lines
     assert draft.allowed

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.printable import escaped, printable
+from scrapy_koster.protocol.printable import error_text, escaped, printable
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,14 @@ def test_result_is_printable_and_bounded(text: str | bytes, limit: int) -> None:
 def test_all_is_escaped_and_nothing_is_cut(text: str) -> None:
     assert escaped(text).isprintable()
     assert len(escaped(text)) >= len(text)
+
+
+class BrokenError(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize("error", [BrokenError(), BrokenError("\x1b" * 2000)])
+def test_an_error_of_anybody_s_class_has_a_text(error: Exception) -> None:
+    assert error_text(error) == "BrokenError"
+    assert error_text(OSError("\x1b" * 2000)).startswith("OSError: \\x1b")

@@ -85,6 +85,7 @@ def test_any_text_has_a_site_or_none_or_is_refused(text: str, make: str) -> None
         ("a.example", True),
         ("A.EXAMPLE:80", True),
         ("a.example:81", False),
+        ("a.example:x", False),
         ("b.example", False),
         ("a.example/b", True),
     ],

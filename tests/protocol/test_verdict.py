@@ -23,6 +23,7 @@ from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled
+from scrapy_koster.protocol.usage import Origin, Statement
 from scrapy_koster.protocol.verdict import (
     Source,
     Verdict,
@@ -289,7 +290,9 @@ def judged(
     step: Settled,
     parser: object,
     policy: Policy = Policy(),  # noqa: B008
+    *,
     too_long: Delay | None = None,
+    stated: Statement | None = None,
 ) -> Verdict:
     assert parser is None or isinstance(parser, RobotsTxt | Strictest | YesOrNo)
     url, robot = f"{SITE}{path}", "Fig/0.1"
@@ -303,6 +306,7 @@ def judged(
         policy=policy,
         forbidden=forbidden_spelling(url, robot, permission(step, parser, policy)),
         too_long=too_long,
+        stated=stated,
     )
 
 
@@ -372,6 +376,14 @@ def test_what_the_rules_allow_is_forbidden_by_a_delay(step: Settled, parser: obj
     assert (verdict.allowed, verdict.ground, verdict.section) == (False, Ground.DELAY, "3.2")
     assert (verdict.delay, verdict.rule, verdict.record) == (SLOW, SLOW.line, None)
     assert verdict.because() == f"line 4 'Crawl-delay: 90.5', {TOO_LONG}"
+
+
+def test_a_statement_that_disallows_a_purpose() -> None:
+    stated = Statement(origin=Origin.ROBOTS_TXT, text="Content-Usage: train-ai=n", line=4)
+    verdict = judged("/", Obey(COPY, 0), RobotsTxt(BODY), stated=stated)
+    assert (verdict.allowed, verdict.ground, verdict.line) == (False, Ground.USAGE, 4)
+    assert "line 4 'Content-Usage: train-ai=n' of robots.txt, which disallows a use" in str(verdict)
+    assert judged("/org/plans.html", Obey(COPY, 0), RobotsTxt(BODY), stated=stated).stated is None
 
 
 def test_a_delay_without_a_line() -> None:
