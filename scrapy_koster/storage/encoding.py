@@ -24,6 +24,9 @@ TEXT_MAX_BYTES = 2**16
 # Four texts, each of whose octets JSON may write as six, and some numbers.
 _HEAD_MAX_BYTES = 4 * 6 * TEXT_MAX_BYTES + 2**10
 _ZLIB_LEVEL = 1
+# Below that size there is little to gain: most files are not compressed, only packed.
+_COMPRESSED_FROM_BYTES = 4096
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 OCTETS_MAX = BODY_MAX_BYTES + _HEAD_MAX_BYTES + 2**14
 """Size of the longest value that can be read back."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -44,7 +47,7 @@ def known_from(copy: Mapping[str, Any] | None, failure: Mapping[str, Any] | None
 
 
 def encoded(known: Known) -> bytes:
-    """Return *known* as bytes: a head in JSON, a line feed and the body, compressed by zlib.
+    """Return *known* as bytes: a head in JSON, a line feed and the body, packed by zlib.
 
     Raises ValueError for a text that is not of Unicode, and StorageError for a body that would not
     be read back.
@@ -60,8 +63,8 @@ def encoded(known: Known) -> bytes:
         head["copy"] = {name: getattr(copy, name) for name in COPY_FIELDS if name != "body"}
     if isinstance(known, Failure):
         head["failure"] = {name: getattr(known, name) for name in FAILURE_FIELDS}
-    text = json.dumps(head, ensure_ascii=False, separators=(",", ":"))
-    return zlib.compress(text.encode() + b"\n" + (copy.body if copy else b""), _ZLIB_LEVEL)
+    octets = _JSON.encode(head).encode() + b"\n" + (copy.body if copy else b"")
+    return zlib.compress(octets, _ZLIB_LEVEL if len(octets) >= _COMPRESSED_FROM_BYTES else 0)
 
 
 def decoded(octets: bytes) -> Known:
