@@ -1,4 +1,4 @@
-"""What a Content-Usage or Content-Signal line shows by itself."""
+"""Findings about a Content-Usage or Content-Signal line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATH_WITHOUT_SLASH = re.compile(rb"[^/*=,; \t][^=,; \t]*[/*][^=,; \t]*[ \t]|\*[
 
 
 def seen_in_usage(source: SourceLine) -> Iterator[Seen]:
-    """Yield why a line states less than it seems to."""
+    """Yield the reasons why a line states less than its author probably meant."""
     if source.field not in _WORDS:
         return
     number, column, value = source.number, source.value_column, source.value

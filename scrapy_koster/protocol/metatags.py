@@ -1,4 +1,4 @@
-"""Where the META tags of a page are, and what they have as name and content.
+"""The META tags of a page, with their name and content.
 
 Section 13.2 of the HTML standard, as much of it as that takes: no tree is built.
 """
@@ -97,7 +97,7 @@ def _meta_tags(html: bytes, last: int) -> Iterator[slice]:
 
 
 def _before_end(html: bytes, inside: int) -> re.Match[bytes]:
-    """Match what a tag has before the ">" that ends it, or before the end of the page.
+    """Match the attributes of a tag, up to its ">" or the end of the page.
 
     The last of its attributes suffice; group 1 is what follows them.
     """
@@ -110,7 +110,7 @@ def _before_end(html: bytes, inside: int) -> re.Match[bytes]:
 
 
 def _no_tag_end(html: bytes, start: int) -> int:
-    """Return where what begins with "<" and is no tag ends: a comment, or a mere "<"."""
+    """Return the end of a comment, a declaration or a single "<"."""
     if html.startswith(b"<!--", start):
         end = _COMMENT_END.search(html, start + len(b"<!--"))
         return end.end() if end else len(html)

@@ -43,7 +43,7 @@ _ROBOTS_KEPT = 8
 
 
 def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T]) -> _T:
-    """Return what is *found* for a robot, or *make* it. For so many robots at most it is kept.
+    """Return the value of a robot in *found*, made by *make* if it is missing.
 
     So a crawl that sends many User-agent headers costs no more than that a file.
     """

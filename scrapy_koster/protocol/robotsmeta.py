@@ -1,4 +1,4 @@
-"""The robots META tag and its header: what a page says about itself.
+"""The robots META tag and the X-Robots-Tag header of a page.
 
 "The Robots META tag allows HTML authors to indicate to visiting robots if a
 document may be indexed, or used to harvest more links."
@@ -21,7 +21,7 @@ from scrapy_koster.protocol.printable import printable
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """What a page forbids, each with the printable text that says so."""
+    """The directives of a page, each with its printable text."""
 
     noindex: str | None = None
     nofollow: str | None = None
@@ -40,7 +40,7 @@ class Directives:
         return bool(self.noindex or self.nofollow)
 
     def words(self) -> list[str]:
-        """Return the words for what is forbidden, as the text has them."""
+        """Return the directives as words: "noindex", "nofollow"."""
         said = {"noindex": self.noindex, "nofollow": self.nofollow}
         return [word for word, text in said.items() if text]
 
@@ -75,16 +75,16 @@ Said: TypeAlias = tuple[list[str], str]
 """Words for a robot, and the text that has them."""
 
 _HEADERS_CHARS = 65_536
-"""Section 6: a limit on what is read of the X-Robots-Tag headers of one page."""
+"""Section 6: a limit for the X-Robots-Tag headers of one page."""
 
 
 def directives_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Directives:
-    """Return what META tags, as (name, content), say to the robot *token*."""
+    """Return the directives of META tags, as (name, content), for the robot *token*."""
     return _directives(said_by_metas(metas, token))
 
 
 def directives_of_headers(values: Iterable[str], token: str) -> Directives:
-    """Return what X-Robots-Tag values say to the robot *token*.
+    """Return the directives of X-Robots-Tag values for the robot *token*.
 
     What is too long to be read forbids everything.
     """
@@ -92,7 +92,7 @@ def directives_of_headers(values: Iterable[str], token: str) -> Directives:
 
 
 def directives_of_page(page: bytes, token: str) -> Directives:
-    """Return what the META tags of a page say to the robot *token*."""
+    """Return the directives of the META tags of a page for the robot *token*."""
     return directives_of_metas(metas_of_page(page, names_for(token)), token)
 
 
@@ -102,7 +102,7 @@ def names_for(token: str) -> tuple[str, ...]:
 
 
 def said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[Said]:
-    """Yield what META tags say to the robot *token*.
+    """Yield the words of META tags for the robot *token*.
 
     Names are equal or not: a META name is a name, not a User-agent line, where
     a part of the robot's name will do (3.2.1). "" is nobody's name.
@@ -114,7 +114,7 @@ def said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[Said
 
 
 def said_by_headers(values: Iterable[str], token: str) -> Iterator[Said]:
-    """Yield what X-Robots-Tag values say to the robot *token*.
+    """Yield the words of X-Robots-Tag values for the robot *token*.
 
     ``figtree: noindex, nofollow`` is for figtree alone: the name governs the
     words up to the end of the value, or up to the next name after a comma or semicolon.

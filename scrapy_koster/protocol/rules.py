@@ -134,7 +134,7 @@ def is_special(path: str) -> bool:
 
 
 def matcher_of(path: str) -> Matcher:
-    """Return what matches the path of a rule (RFC 9309, 2.2.3).
+    """Return a function that matches paths with the path of a rule (RFC 9309, 2.2.3).
 
     The path is split at its stars. Each piece is looked for from the end of the one before,
     leftmost: what is found further left leaves more room for the rest, so nothing is ever tried

@@ -1,4 +1,4 @@
-"""Usage preferences: what a page may be used for.
+"""Usage preferences: the allowed uses of a page.
 
 The model and the process of combination are those of "A Vocabulary For Expressing AI Usage
 Preferences" (draft-ietf-aipref-vocab, called vocab here), a working draft of August 2026 of which
@@ -160,7 +160,7 @@ SIGNAL_LABELS = {"ai-train": TRAIN_AI}
 
 
 def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
-    """Return what the value of a Content-Usage states (vocab, 6.5).
+    """Return the preferences in the value of a Content-Usage (vocab, 6.5).
 
     All of *labels*, and the first twenty others. A value that is too long to be read disallows
     all *labels*.
@@ -169,7 +169,7 @@ def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stat
 
 
 def signals_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
-    """Return what the value of a Content-Signal states: "yes" and "no" count, and "ai-train"."""
+    """Return the preferences in the value of a Content-Signal: "yes", "no", and "ai-train"."""
     return _kept(value, _SIGNAL_WORDS, SIGNAL_LABELS, labels)
 
 
@@ -232,7 +232,7 @@ def line_text(field: bytes, value: bytes) -> str:
 
 
 class UsageAction(Enum):
-    """KOSTER_USAGE_ACTION: what a crawl does if a page may not be used for a purpose of its own."""
+    """KOSTER_USAGE_ACTION: the action if a page disallows a purpose of the crawl."""
 
     REPORT = "report"
     """It counts and reports that."""
@@ -243,7 +243,7 @@ class UsageAction(Enum):
 
 
 class UsageUnknown(Enum):
-    """KOSTER_USAGE_UNKNOWN: what a crawl does with items of pages that state nothing."""
+    """KOSTER_USAGE_UNKNOWN: the action for items of pages without preferences."""
 
     KEEP = "keep"
     DROP = "drop"
@@ -251,7 +251,7 @@ class UsageUnknown(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageChoice:
-    """What a crawl collects for, and how it keeps to preferences."""
+    """The purposes of a crawl, and its actions on preferences."""
 
     purposes: tuple[str, ...] = ()
     action: UsageAction = UsageAction.REPORT
@@ -302,7 +302,7 @@ class UsageChoice:
 
 
 def kept_of(statements: Iterable[Statement], labels: Collection[str]) -> Iterator[Statement]:
-    """Yield the first hundred statements, and of the rest those that change what they come to."""
+    """Yield the first hundred statements, and later ones that change the combined result."""
     seen: set[tuple[str, Preference]] = set()
     for number, each in enumerate(statements):
         news = {pair for pair in each.stated if pair[0] in labels} - seen

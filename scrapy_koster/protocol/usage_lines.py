@@ -58,7 +58,7 @@ def split(value: bytes) -> tuple[bytes, bytes]:
 
 
 class _Rules:
-    """The lines that apply together: those of a record, or of groups that count as one."""
+    """The lines of a record, or of groups that count as one record."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._everywhere = [line for line in lines if line.field == CONTENT_SIGNAL]
@@ -158,7 +158,7 @@ def usage_lines(
     labels: frozenset[str] = KNOWN_LABELS,
     digest: str | None = None,
 ) -> UsageLines | None:
-    """Return the statements of a robots.txt that *parser* has read, None if it has no such line."""
+    """Return the statements of a robots.txt that *parser* has read, None without such a line."""
     text = with_line_feeds(body)
     lower = in_lower_case(text)
     if not ("content-" in lower or "license" in lower) or not _ANY.search(text):

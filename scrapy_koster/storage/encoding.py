@@ -1,4 +1,4 @@
-"""Copies and failures as bytes, and the check of those that are read back.
+"""Encoding of copies and failures as bytes, and validation of decoded values.
 
 Others may be able to write where a storage keeps them, so every field is checked. It is data:
 nothing of it is run.
@@ -68,7 +68,7 @@ def encoded(known: Known) -> bytes:
 
 
 def decoded(octets: bytes) -> Known:
-    """Return what ``encoded`` made *octets* of; ValueError if they are not valid."""
+    """Return the copy or failure in *octets*; ValueError for an invalid value."""
     unpack = zlib.decompressobj()
     try:
         data = unpack.decompress(octets, _HEAD_MAX_BYTES + BODY_MAX_BYTES)
@@ -83,7 +83,7 @@ def decoded(octets: bytes) -> Known:
 
 
 def site_named(name: object) -> Site | None:
-    """Return the site of which *name* is the one spelling, None if it is of none."""
+    """Return the site with the canonical name *name*, None for any other text."""
     try:
         site = site_of(name) if isinstance(name, str) and _is_text(name) else None
     except ValueError:

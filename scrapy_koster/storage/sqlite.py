@@ -56,7 +56,7 @@ class SQLiteStorage:
         return cls(settings["KOSTER_SQLITE_PATH"], settings.get("ROBOTSTXT_USER_AGENT") or "")
 
     def get(self, site: Site) -> Known | None:
-        """Return what is known of *site*; a value that is not valid is a miss."""
+        """Return the copy or failure of *site*; an invalid value is a miss."""
         with self._errors():
             return self._stored(self._key(site))
 
@@ -109,7 +109,7 @@ class SQLiteStorage:
             return left
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over the valid rows of the robot; others may write meanwhile."""
+        """Iterate over the valid rows of the robot, while other processes may write."""
         query = "SELECT site FROM known WHERE robot = ? ORDER BY site"
         with self._errors():
             names = self._connection.execute(query, (self._robot,)).fetchall()
