@@ -79,7 +79,7 @@ def _parsing(everyone: list[Peer], found: Corpus) -> dict[str, Callable[[], None
         KosterRobotParser.from_crawler(None, body).allowed("", ROBOT)
 
     return {
-        KOSTER.name: over_all(lambda body: RobotsTxt(body).obeyed(ROBOT)),
+        KOSTER.name: over_all(lambda body: RobotsTxt(body).rules(ROBOT)),
         f"{KOSTER.name}, in order": over_all(ready),
         **{peer.name: over_all(peer.read) for peer in everyone if peer is not KOSTER},
         f"{KOSTER.name}, all records": over_all(parse),

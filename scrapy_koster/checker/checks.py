@@ -10,14 +10,14 @@ from scrapy_koster.protocol.ruling import Standard
 
 
 class Severity(Enum):
-    """How much of what the author meant is at stake."""
+    """How serious a finding is."""
 
     ERROR = "error"
     """Lines without effect, or a file without one."""
     WARNING = "warning"
     """Two readers of the file part, or the author is likely mistaken."""
     NOTE = "note"
-    """The file leaves the letter of a standard and nothing is lost, or it is good to know."""
+    """The file departs from a standard without harm, or a fact is good to know."""
 
 
 BOTH: Collection[Standard] = tuple(Standard)
@@ -25,19 +25,19 @@ BOTH: Collection[Standard] = tuple(Standard)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that is looked for. The code never changes its meaning."""
+    """A kind of finding. The code never changes its meaning."""
 
     code: str
     severity: Severity
     readings: Collection[Standard]
     """The standards by which a file has this finding."""
     section: str
-    """The section of the draft that it rests on."""
+    """The section of the draft for this check."""
     points: str
     """The rows of the decision table in docs/semantics.md."""
     title: str
     fix: str
-    """What to do. By the readings that have no such finding, it changes nothing."""
+    """The fix. It changes nothing for a reading without this finding."""
 
 
 _ERROR, _WARNING, _NOTE = Severity

@@ -1,4 +1,4 @@
-"""The line that RFC 9309 goes by where the draft goes by another, or by none."""
+"""The line that RFC 9309 uses if the draft uses another line, or none."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scrapy_koster.protocol.reading import Rfc9309
 from scrapy_koster.protocol.records import Record, instructions
 
 HAZARDS = {"K023", "K024", "K026", "K033", "K042", "K043", "K047", "K049"}
-"""The codes of what RFC 9309 takes otherwise, by other lines that it has."""
+"""The codes of findings for which RFC 9309 uses another line."""
 
 _PATH_OCTETS = 1000
 
 
 class Hazards:
-    """Tells of a finding which line RFC 9309 goes by, for a path to which it matters."""
+    """Finds the line that RFC 9309 uses for a path that a finding concerns."""
 
     def __init__(self, body: bytes, records: list[Record]) -> None:
         self._rfc9309 = Rfc9309(body)
@@ -25,7 +25,7 @@ class Hazards:
         self._starts = [record.agents[0].number for record in records]
 
     def line_of(self, seen: Seen) -> tuple[int, bytes] | None:
-        """Return the number of that line, and the path; None where it does not matter."""
+        """Return the number of the line and the path, None if no line decides."""
         at = bisect_right(self._starts, seen.line) - 1
         if at < 0:
             return None
@@ -37,7 +37,7 @@ class Hazards:
         return (ruling.rule.number, path) if ruling.rule else None
 
     def _asked(self, seen: Seen, at: int) -> tuple[Line, Line | None]:
-        """Return the agent that is concerned, and a rule that matters to it."""
+        """Return the User-agent line of the finding, and a rule of the robot."""
         record = self._records[at]
         agent = record.agents[0]
         match seen.code:
@@ -60,6 +60,6 @@ def _first(record: Record) -> Line | None:
 
 
 def _matched_by(path: bytes) -> bytes:
-    """Return a path that matches the one of a rule, be it a pattern (RFC 9309, 2.2.3)."""
+    """Return a path that the path of a rule matches, also of a pattern (RFC 9309, 2.2.3)."""
     matched = path.removesuffix(b"$").replace(b"*", b"x")
     return matched if matched.startswith(b"/") else b"/" + matched

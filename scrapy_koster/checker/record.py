@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from scrapy_koster.checker.seen import AGENT, NAME_TOKEN, RULES, Seen, SourceLine
-from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.line import CONTENT_USAGE, Line
 from scrapy_koster.protocol.records import Record, instructions
-from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, CONTENT_USAGE
+from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL
 
 _COMPARED_BYTES = 16_000
 """Section 6: of names, which are looked for within names."""
@@ -42,7 +42,7 @@ def _is_rule(line: Line) -> bool:
 
 
 def seen_between(records: list[Record], blanks: list[int]) -> Iterator[Seen]:
-    """Yield what the blank lines, and the order of fields, show of the records."""
+    """Yield the findings about blank lines and the order of fields in records."""
     for record in records:
         yield from _seen_blank(record, blanks)
     for record, following in pairwise(records):
@@ -128,7 +128,7 @@ class _Names:
 
 
 class _Shadow(NamedTuple):
-    """A rule that decides nothing, as an earlier one matches all that it does."""
+    """A rule without effect, because an earlier rule matches the same paths."""
 
     order: int
     rule: Line
@@ -136,7 +136,7 @@ class _Shadow(NamedTuple):
 
 
 def seen_in_order(record: Record) -> Iterator[Seen]:
-    """Yield the rules that an earlier rule of the record takes everything from."""
+    """Yield the rules without effect after an earlier rule of the record."""
     shadows = sorted(_shadows(record))
     opposed = [shadow for shadow in shadows if shadow.rule.field != shadow.by.field]
     is_alike = len({rule.field for _, rule in instructions(record)}) == 1 and not any(

@@ -1,4 +1,4 @@
-"""What one line of a /robots.txt shows by itself."""
+"""Findings about a single line of a /robots.txt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME_TOKEN = re.compile(TOKEN.encode())
 
 
 class Seen(NamedTuple):
-    """A finding whose text is not made yet: of most, in a hostile file, it never is."""
+    """A finding before its text is made. Most findings of a hostile file never get a text."""
 
     code: str
     line: int
@@ -28,7 +28,7 @@ class Seen(NamedTuple):
     said: str
     texts: tuple[bytes | int, ...] = ()
     readings: tuple[Standard, ...] = ()
-    """By which it holds, if not by those of its code."""
+    """The standards of this finding, if they differ from those of its code."""
 
 
 class SourceLine(NamedTuple):
@@ -65,7 +65,7 @@ def taken_apart(number: int, text: bytes) -> SourceLine:
 
 
 def seen_in_line(source: SourceLine) -> Iterator[Seen]:
-    """Yield what one line shows by itself."""
+    """Yield the findings about one line."""
     if len(source.text) > _LINE_MAX:
         said = "the line has {} octets"
         yield Seen("K006", source.number, _LINE_MAX + 1, said, (len(source.text),))
@@ -178,7 +178,7 @@ def _spelt(word: bytes) -> bytes:
 
 
 def _near(word: bytes) -> Iterator[bytes]:
-    """Yield what one slip of the hand makes of *word*, and the word."""
+    """Yield *word* and its spellings with one typing error."""
     for at in range(len(word) + 1):
         head, tail = word[:at], word[at:]
         yield head + tail[1:]
@@ -194,7 +194,7 @@ _FIELD_MAX = 20
 
 
 def _meant(field: bytes) -> bytes | None:
-    """B9: return the field that *field* was likely meant to be."""
+    """B9: return the known field that *field* is probably a misspelling of."""
     return _MEANT.get(_spelt(field)) if len(field) <= _FIELD_MAX else None
 
 
@@ -230,7 +230,7 @@ _TELLING = re.compile(
 
 
 def _seen_in_rule(source: SourceLine) -> Iterator[Seen]:
-    """Yield what the path of an Allow or Disallow line shows by itself."""
+    """Yield the findings about the path of an Allow or Disallow line."""
     number, path, start = source.number, source.value, source.value_column
     if not path:
         if source.field == b"allow":

@@ -24,17 +24,17 @@ from scrapy_koster.protocol.records import parse
 from scrapy_koster.protocol.ruling import Standard
 
 FINDINGS_LISTED = 20
-"""Findings of one code that are listed unless all are asked for."""
+"""Number of findings of one code in a list, unless the caller wants all of them."""
 
 MAX_BYTES = 512_000
-"""The default of KOSTER_MAX_BYTES: what is read of a file (section 6)."""
+"""The default of KOSTER_MAX_BYTES, the limit for reading a file (section 6)."""
 
 _SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One place in a file that the author should know of."""
+    """A finding at one place of a file."""
 
     line: int
     """1-based."""
@@ -44,9 +44,9 @@ class Finding:
     message: str
     """One printable line."""
     readings: Collection[Standard] = BOTH
-    """The standards by which it holds for this file."""
+    """The standards for which the finding is valid in this file."""
     more: int = 0
-    """On the last one listed of a code: how many further ones there are."""
+    """Number of further findings of this code, in the last one of the list."""
 
 
 def check(
@@ -117,7 +117,7 @@ def _seen_in_type(content_type: str | None) -> Iterator[Seen]:
 
 
 def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
-    """Yield what is seen; of one code, in the order of the lines."""
+    """Yield the findings of a file; those of one code in the order of the lines."""
     read = whole_lines(body, max_bytes)
     numbered = list(enumerate(lines(read), 1))
     sources = [taken_apart(number, text) for number, text in numbered if text.strip(SPACE)]
@@ -149,7 +149,7 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
 
 
 def _seen_hidden(read: bytes) -> Iterator[Seen]:
-    """Yield the lines that neither standard reads as they are meant."""
+    """Yield the findings about hidden lines."""
     if (meant := unhidden(read)) is None:
         return
     for number, (text, rules) in enumerate(zip(lines(read), meant.split(b"\n"), strict=True), 1):
@@ -159,7 +159,7 @@ def _seen_hidden(read: bytes) -> Iterator[Seen]:
 
 
 def _seen_closed(read: bytes) -> Iterator[Seen]:
-    """Yield the line that closes the site to all that the file does not name, by either reading."""
+    """Yield the line that closes the whole site to unnamed robots, for each reading."""
     closing: dict[int, list[Standard]] = {}
     for reading in (RobotsTxt(read), Rfc9309(read)):
         ruling = reading.ruling(b"http://h/", "")
@@ -177,7 +177,7 @@ _WHOLE_SITE = (b"/", b"/*", b"*")
 
 
 def _seen_of_whole(body: bytes, read: bytes, *, is_read: bool) -> Iterator[Seen]:
-    """Yield what is wrong with the whole file; *is_read* if its lines can be read all the same."""
+    """Yield the findings about the whole file. *is_read*: its lines can be read."""
     is_page = is_html(read)
     if is_page:
         said = "there is HTML in this file" if is_read else "this is an HTML page"

@@ -1,4 +1,4 @@
-"""What a Content-Usage or Content-Signal line shows by itself."""
+"""Findings about a Content-Usage or Content-Signal line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from scrapy_koster.checker.seen import Seen, SourceLine
+from scrapy_koster.protocol.line import CONTENT_USAGE
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     SIGNAL_LABELS,
@@ -13,7 +14,7 @@ from scrapy_koster.protocol.usage import (
     is_too_long,
     tokens_in,
 )
-from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, CONTENT_USAGE, split
+from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, split
 
 _WORDS = {CONTENT_USAGE: ("y", "n"), CONTENT_SIGNAL: ("yes", "no", "y", "n")}
 _LABELS = {CONTENT_USAGE: KNOWN_LABELS, CONTENT_SIGNAL: {*KNOWN_LABELS, *SIGNAL_LABELS}}
@@ -22,7 +23,7 @@ _PATH_WITHOUT_SLASH = re.compile(rb"[^/*=,; \t][^=,; \t]*[/*][^=,; \t]*[ \t]|\*[
 
 
 def seen_in_usage(source: SourceLine) -> Iterator[Seen]:
-    """Yield why a line states less than it seems to."""
+    """Yield the reasons why a line states less than its author probably meant."""
     if source.field not in _WORDS:
         return
     number, column, value = source.number, source.value_column, source.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scrapy_koster.parsers.scrapy_parser import ScrapyParser
 from scrapy_koster.protocol.hazard import Watch, watch_of
-from scrapy_koster.protocol.reading import RobotsTxt, kept
+from scrapy_koster.protocol.reading import RobotsTxt
 
 
 class KosterRobotParser(RobotsTxt, ScrapyParser):
@@ -15,13 +15,9 @@ class KosterRobotParser(RobotsTxt, ScrapyParser):
     ``ruling(url, user_agent)`` also returns the matching line.
     """
 
-    __slots__ = ("_watches",)
-
-    def __init__(self, body: bytes) -> None:
-        super().__init__(body)
-        self._watches: dict[str | bytes, Watch | None] = {}
+    __slots__ = ()
 
     def watch(self, robot: str | bytes) -> Watch | None:
         """Return a finder of allowed URLs that RFC 9309 or a hidden line forbids, None for none."""
         # Not by a method of this: a subclass may have any, and none of them is needed.
-        return kept(self._watches, robot, lambda: watch_of(self._body, robot, RobotsTxt))
+        return watch_of(self._body, robot, RobotsTxt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scrapy_koster.parsers.scrapy_parser import ScrapyParser
 from scrapy_koster.protocol.hazard import Watch, watch_of
-from scrapy_koster.protocol.reading import Rfc9309, kept
+from scrapy_koster.protocol.reading import Rfc9309
 
 
 class Rfc9309RobotParser(Rfc9309, ScrapyParser):
@@ -15,12 +15,8 @@ class Rfc9309RobotParser(Rfc9309, ScrapyParser):
     ``ruling(url, user_agent)`` also returns the matching line.
     """
 
-    __slots__ = ("_watches",)
-
-    def __init__(self, body: bytes) -> None:
-        super().__init__(body)
-        self._watches: dict[str | bytes, Watch | None] = {}
+    __slots__ = ()
 
     def watch(self, robot: str | bytes) -> Watch | None:
         """Return a finder of allowed URLs that a hidden line forbids, None if there is no line."""
-        return kept(self._watches, robot, lambda: watch_of(self._body, robot, Rfc9309))
+        return watch_of(self._body, robot, Rfc9309)

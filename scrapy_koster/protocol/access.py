@@ -1,4 +1,4 @@
-"""3.1, the access method: what one answer to GET /robots.txt means.
+"""3.1, the access method: the meaning of an answer to GET /robots.txt.
 
 ``after_answer`` turns an answer into what is known of the site; step.py turns that into
 what to do with a request.
@@ -42,9 +42,9 @@ class Answer:
     """Names in lower case; repeated fields are joined by a comma."""
     body: bytes = b""
     cut_bytes: int | None = None
-    """The limit at which the body was cut, None where it is whole."""
+    """The limit at which the body was cut, None for a complete body."""
     digest: str = ""
-    """That of the body as it was received: before it was decoded or cut."""
+    """Digest of the body as received, before decoding and cutting."""
     exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
     """What was sent and received, redirects included, in order."""
 
@@ -131,7 +131,7 @@ Known: TypeAlias = Copy | Failure
 
 
 def standing_of(copy: Copy, policy: Policy) -> Standing:
-    """Return what the site of *copy* is by it."""
+    """Return the standing of the site of *copy*."""
     stated = standing_stated(copy.status)
     if stated is Standing.RESTRICTED:
         disallowed = policy.restricted is Restricted.DISALLOW
@@ -151,7 +151,7 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
 
 
 def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:
-    """Return why a copy is a temporary failure, None if it is none.
+    """Return the reason why a copy counts as a temporary failure, or None.
 
     It is an HTML page in place of a file: one that asks who you are shows no robots.txt, and may
     not be there the next time.
@@ -195,7 +195,7 @@ def after_answer(
     jitter: float,
     began: float | None = None,
 ) -> Known:
-    """Return what is known of a site after *result*, where *known* was known.
+    """Return the new copy or failure of a site after *result*; *known* is the previous one.
 
     *jitter*, 0 to 1, lengthens the back-off of a failure by up to a quarter.
     *began* is when it was decided to ask, in seconds since the epoch; by itself
@@ -209,14 +209,16 @@ def after_answer(
     # defer visits to the site until such time as the resource can be retrieved."
     previous = _series(known, began=now if began is None else began, now=now, policy=policy)
     attempts = 1 if previous is None else previous.attempts + 1
-    backoff = _backoff_secs(attempts, policy) * (1 + _JITTER * jitter)
+    backoff = policy.defer_first_secs * 2.0 ** min(attempts - 1, 64)
+    backoff = min(backoff, policy.defer_max_secs) * (1 + _JITTER * jitter)
+    asked = None if isinstance(result, NoAnswer) else retry_after(result.headers, now=now)
     stale = last_copy(known)
     return Failure(
         reason=str(reason),
         attempts=attempts,
         since=now if previous is None else previous.since,
         asked=now,
-        retry=now + max(backoff, _asked_secs(result, now=now, policy=policy)),
+        retry=now + max(backoff, min(asked or 0.0, policy.defer_max_secs)),
         stale=None if stale is None or why_not_obeyed(stale, policy) else stale,
         is_defect=isinstance(result, NoAnswer) and result.is_defect,
         no_such_host=isinstance(result, NoAnswer) and result.no_such_host,
@@ -303,7 +305,7 @@ def last_copy(known: Known | None) -> Copy | None:
 
 
 def _series(known: Known | None, *, began: float, now: float, policy: Policy) -> Failure | None:
-    """Return the failure that one more follows on, None where it begins a series.
+    """Return the previous failure of the same series, None if a new series begins.
 
     A series ends where nobody asks for long. How long an attempt takes, and how
     long it waits for its turn, is no part of that.
@@ -312,16 +314,6 @@ def _series(known: Known | None, *, began: float, now: float, policy: Policy) ->
         return None
     is_late = began - known.asked > max(2 * policy.defer_max_secs, _LAG_SECS)
     return None if is_late else known
-
-
-def _backoff_secs(attempts: int, policy: Policy) -> float:
-    doubled = policy.defer_first_secs * 2.0 ** min(attempts - 1, 64)
-    return min(doubled, policy.defer_max_secs)
-
-
-def _asked_secs(result: Answer | NoAnswer, *, now: float, policy: Policy) -> float:
-    secs = None if isinstance(result, NoAnswer) else retry_after(result.headers, now=now)
-    return min(secs or 0.0, policy.defer_max_secs)
 
 
 def _reason(result: Answer | NoAnswer) -> str:

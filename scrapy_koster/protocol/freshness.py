@@ -30,7 +30,7 @@ def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
 
 
 def stated_life(headers: Mapping[str, str], *, now: float) -> float | None:
-    """Return the seconds for which *headers* let a copy be fresh, None if they state no life.
+    """Return the lifetime of a copy in seconds by *headers*, None if no header states one.
 
     A field that cannot be read counts as absent.
     """

@@ -54,7 +54,7 @@ class Hazard(NamedTuple):
     """By the hidden line if that is the cause."""
 
     def because(self, robot: str) -> str:
-        """Return what allows and what forbids the URL, in words."""
+        """Return in words the reason why one reading allows the URL and another forbids it."""
         allows, forbids = because_of(self.draft, robot), because_of(self.rfc9309, robot)
         if self.cause is Cause.HIDDEN:
             return f"allowed by {allows}, and forbidden by {forbids}, which neither standard reads"
@@ -116,7 +116,7 @@ class Watch:
 
 
 def watch_of(body: bytes, robot: str | bytes, kind: type[Reading]) -> Watch | None:
-    """Return what finds the hazards of a *kind* of reading for *robot*, None if there are none."""
+    """Return a finder of hazards of a *kind* of reading for *robot*, None if none is possible."""
     right = unhidden(body)
     if right is None and kind is Rfc9309:
         return None

@@ -19,6 +19,7 @@ _BLANK = (
     "\udc85\udca0"
 )
 _ODD = "<>" + _BLANK.translate(dict.fromkeys(map(ord, "\t\n ")))
+_ODD_OCTETS = "".join(filter(str.isascii, _ODD)).encode()
 _ODD_LINE = re.compile(f"\n([^\n]*[{_ODD}][^\n]*)")
 _FIELD = re.compile("user-agent|disallow|allow", re.IGNORECASE | re.ASCII)
 # Characters that other parsers end a line at.
@@ -44,7 +45,10 @@ def unhidden(body: bytes) -> bytes | None:
 
     If one has several rules they are parted by CR, so that the others keep their numbers by LF.
     """
-    text = with_line_feeds(body).encode("latin-1").decode("utf-8", "surrogateescape")
+    octets = with_line_feeds(body).encode("latin-1")
+    if octets.isascii() and len(octets.translate(None, _ODD_OCTETS)) == len(octets):
+        return None  # for speed alone: most files have none of these
+    text = octets.decode("utf-8", "surrogateescape")
     meant = _ODD_LINE.sub(_meant, text)
     return None if meant == text else meant[1:].encode("utf-8", "surrogateescape")
 

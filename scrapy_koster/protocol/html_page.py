@@ -1,4 +1,4 @@
-"""Whether what a site answers for its /robots.txt is an HTML page, and which kind of page."""
+"""HTML pages in place of a /robots.txt."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class HtmlPage:
     """An HTML page in place of a robots.txt."""
 
     challenge: str = ""
-    """By which product, or with what, it asks who you are; "" if it is an ordinary page."""
+    """The product or the kind of the challenge, "" for an ordinary page."""
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -61,6 +61,8 @@ class HtmlPage:
 
 def is_html(body: bytes) -> bool:
     """Whether a file begins as an HTML page does. It may have rules all the same."""
+    if b"<" not in body:  # for speed alone
+        return False
     text = narrow(body).decode("utf-8", "replace")
     return bool(_BEGINS_WITH_TAG.match(text) or _LINE_OF_PAGE.search(text[:_LOOKED_AT]))
 
@@ -81,7 +83,7 @@ def _challenge(html: bytes) -> str:
 
 
 def _only(html: bytes) -> str:
-    """Return what a page consists of if it shows nothing: a refresh or a script."""
+    """Return "only a script" or "only a refresh" for a page that shows nothing."""
     found, position = "", 0
     while part := _UNSEEN.match(html, position):
         position = part.end()

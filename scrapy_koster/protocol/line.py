@@ -19,21 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# B3: of an encoding with characters of two octets or four; the longer marks first.
-_WIDE_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-
-_ZEROS: dict[tuple[bool, ...], str] = {
-    (False, True, True, True): "utf-32-le",
-    (True, True, True, False): "utf-32-be",
-    (False, True, False, True): "utf-16-le",
-    (True, False, True, False): "utf-16-be",
-}
-"""Where the zeros are in the first four octets, if these are ASCII."""
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _LOOKED_AT = 1000
 
 # One line, behind a line end. B7, B8: with space before the field and the colon.
@@ -51,6 +37,7 @@ LINE_OR_NONE = re.compile(f"\n(?:{_FIELD_AND_VALUE}|)")
 AGENT_LINE = re.compile(f"\n{SP}user-agent{SP}:{SP}{VALUE}", ANY_CASE)
 _RULE = f"\n{SP}(?:(d)is|)allow{SP}:"
 RULE_LINE = re.compile(_RULE, ANY_CASE)
+CONTENT_USAGE = b"content-usage"
 # Attach, 3: "rule =/ content-usage". No other field ends the agent lines (RFC 9309, 2.2.4: "other
 # records" such as Content-Signal).
 USAGE_LINE = re.compile(f"\n{SP}(?:disallow|allow|content-usage){SP}:", ANY_CASE)
@@ -92,25 +79,23 @@ def is_viewer_page(body: bytes) -> bool:
 
 
 def _wide_encoding(body: bytes) -> str | None:
-    # Of most files the first octet says that there is no such mark. 5.1: where the mark is
-    # followed by ASCII, as its lines have no zeros, they are read as they are.
-    if b"\x00" not in body[:4] and (body[:1] not in (b"\xff", b"\xfe") or b"\x00" not in body):
-        return None
-    marked = next((name for mark, name in _WIDE_MARKS if body.startswith(mark)), None)
-    return marked or _encoding_without_mark(body[:_LOOKED_AT])
-
-
-def _encoding_without_mark(start: bytes) -> str | None:
-    """Return in which encoding a file begins with two characters of ASCII, as most files do."""
-    zeros = tuple(octet == 0 for octet in start[:4])
-    # A file of octets with some zeros in it has lines that can be read as they are.
-    return _ZEROS.get(zeros) if 3 * start.count(0) > len(start) else None
+    """Return the encoding of a file whose characters have two octets or four, read as two."""
+    # 5.1: if ASCII follows the mark, its lines have no zeros, and are read as they are.
+    is_marked = body.startswith(_WIDE_MARKS) and b"\x00" in body
+    if not is_marked:
+        start = body[:_LOOKED_AT]
+        # Of most files the first octets say that there are no zeros. A file of octets with some
+        # zeros in it has lines that can be read as they are.
+        if b"\x00" not in body[:4] or 3 * start.count(0) <= len(start):
+            return None
+    return "utf-16-be" if body[0] == 0 or body.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
 
 
 def _decoded(body: bytes, encoding: str) -> str:
     """Return a wide file without its mark. An octet too many at its end is not read."""
-    size = 4 if "32" in encoding else 2
-    return body[: len(body) // size * size].decode(encoding, "replace").removeprefix("\ufeff")
+    text = body[: len(body) // 2 * 2].decode(encoding, "replace")
+    # In UTF-32 there is a NUL for the other half of each character.
+    return text.replace("\0", "").removeprefix("\ufeff")
 
 
 def whole_lines(body: bytes, max_bytes: int) -> bytes:
@@ -165,12 +150,3 @@ def lines_with(body: bytes, field: bytes) -> Iterator[Line]:
             number += text.count("\n", counted, found.start() + 1)
             counted = found.start() + 1
             yield Line(number, field, found[2].encode("latin-1"))
-
-
-def line_around(text: str, position: int) -> Line:
-    """Return the line of the text of a file that has an octet of its value at *position*."""
-    start = text.rindex("\n", 0, position)
-    line = LINE.match(text, start)
-    assert line is not None
-    number = text.count("\n", 0, start) + 1
-    return Line(number, line[1].lower().encode(), line[2].encode("latin-1"))

@@ -24,12 +24,6 @@ _LINE = re.compile(
     f"\n{SP}(?!(?:user-agent|disallow|allow){SP}:)({'|'.join(_FIELDS)})([^:#\n]*)(:?)([^#\n]*)",
     ANY_CASE,
 )
-# For speed alone: most files have no other lines than these.
-_UNUSUAL = re.compile(
-    r"\n(?!user-agent:|disallow:|allow:|#|\n|\Z|sitemap:|crawl-delay:|host:|content-signal:)"
-)
-
-
 _TEXT_LINE = re.compile("\n[ \t]*[^# \t\n]")
 # A short name is in many a picture.
 _FIELD_LINE = re.compile(f"\n{SP}[a-z_-]{{4,}}{SP}:", ANY_CASE)
@@ -48,7 +42,7 @@ def corrected(body: bytes) -> bytes | None:
     """Return a file ``unhidden`` and with its misspelt lines put right, None if it has neither."""
     seen = unhidden(body)
     text = with_line_feeds(body) if seen is None else "\n" + seen.decode("latin-1")
-    right = _LINE.sub(_corrected, text) if _UNUSUAL.search(text.lower()) else text
+    right = _LINE.sub(_corrected, text)
     return seen if right == text else right[1:].encode("latin-1")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, NamedTuple
@@ -29,16 +30,16 @@ class Override:
 
     site: Site
     allow: tuple[str, ...] = ()
-    """Beginnings of the paths that it opens, decoded as ``url_path`` returns them."""
+    """Beginnings of the allowed paths, decoded as ``url_path`` returns them."""
     disallow: tuple[str, ...] = ()
-    """Beginnings of the paths that it closes."""
+    """Beginnings of the forbidden paths."""
     reason: str
     until: date
-    """The last day on which it applies, in UTC."""
+    """The last day of the override, in UTC."""
 
     @property
     def ends(self) -> float:
-        """When it expires, in seconds since the epoch: at the end of its last day."""
+        """Time of expiry, in seconds since the epoch: the end of the last day."""
         day = datetime(self.until.year, self.until.month, self.until.day, tzinfo=timezone.utc)
         return day.timestamp() + timedelta(days=1).total_seconds()
 
@@ -49,7 +50,7 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """Those of a crawl."""
+    """The overrides of a crawl."""
 
     entries: tuple[Override, ...] = ()
 
@@ -58,13 +59,13 @@ class Overrides:
         return bool(self.entries)
 
     def of(self, site: Site, now: float) -> tuple[Override, ...]:
-        """Return those of *site* that have not expired."""
+        """Return the overrides of *site* that have not expired."""
         if not self.entries:
             return ()
         return tuple(each for each in self.entries if each.site == site and now < each.ends)
 
     def expired(self, now: float) -> tuple[Override, ...]:
-        """Return those that are void."""
+        """Return the expired overrides."""
         return tuple(each for each in self.entries if now >= each.ends)
 
 
@@ -79,7 +80,7 @@ class Choice(NamedTuple):
 
 
 def choice(url: str | bytes, overrides: Sequence[Override]) -> Choice | None:
-    """Return what *overrides*, those of its site, say of *url*; None if no path of theirs matches.
+    """Return the decision of *overrides* of a site on *url*; None if no path matches.
 
     The longest path wins; of two that are equal the one that closes. /robots.txt itself is always
     allowed (3.2.2).
@@ -139,18 +140,13 @@ def _override(entry: Any) -> Override:
 
 
 def _site(value: Any) -> Site:
-    wrong = (
+    with suppress(ValueError):
+        if isinstance(value, str) and _ORIGIN.fullmatch(value) and (site := site_of(value)):
+            return site
+    raise ValueError(
         f"the site {printable(repr(value))} is not the origin of one site, such as"
         ' "https://example.com"'
     )
-    if not isinstance(value, str) or not _ORIGIN.fullmatch(value):
-        raise ValueError(wrong)
-    try:
-        site = site_of(value)
-    except ValueError:
-        raise ValueError(wrong) from None
-    assert site is not None  # http or https
-    return site
 
 
 def _paths(entry: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -176,9 +172,7 @@ def _reason(value: Any) -> str:
 def _until(value: Any) -> date:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
-    if isinstance(value, str) and _DATE.fullmatch(value):
-        try:
+    with suppress(ValueError):
+        if isinstance(value, str) and _DATE.fullmatch(value):
             return date.fromisoformat(value)
-        except ValueError:
-            pass
     raise ValueError(f'until = {printable(repr(value))} is not a date such as "2027-01-31"')

@@ -1,4 +1,4 @@
-"""What the settings decide of what an answer to GET /robots.txt means."""
+"""The settings for the meaning of an answer to GET /robots.txt."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from scrapy_koster.protocol.override import NO_OVERRIDES, Overrides
 
 
 class Restricted(Enum):
-    """KOSTER_RESTRICTED: what 401 and 403 mean."""
+    """KOSTER_RESTRICTED: the meaning of 401 and 403."""
 
     DISALLOW = "disallow"
     ALLOW = "allow"
 
 
 class Missing(Enum):
-    """KOSTER_MISSING: what no file means, and a file without a record."""
+    """KOSTER_MISSING: the meaning of a missing file, and of a file without a record."""
 
     ALLOW = "allow"
     DISALLOW = "disallow"
 
 
 class Html(Enum):
-    """KOSTER_HTML_ROBOTSTXT: what an HTML page without a record means."""
+    """KOSTER_HTML_ROBOTSTXT: the meaning of an HTML page without a record."""
 
     ALLOW = "allow"
     DEFER = "defer"
@@ -31,7 +31,7 @@ class Html(Enum):
 
 
 class Unavailable(Enum):
-    """KOSTER_UNAVAILABLE: what a temporary failure means."""
+    """KOSTER_UNAVAILABLE: the meaning of a temporary failure."""
 
     DEFER = "defer"
     ALLOW = "allow"

@@ -1,4 +1,4 @@
-"""Section 6: what a server sent, made harmless for logs and terminals."""
+"""Section 6: text from a server, made harmless for logs and terminals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _ERROR_CHARS = 1000
 
 
 def printable(text: str | bytes, limit: int = 200) -> str:
-    """Return *text* with escapes for what is not printable, as repr() has them.
+    """Return *text* with escapes for unprintable characters, as repr() writes them.
 
     The result has *limit* characters at most; "..." stands for what is cut.
     Octets are shown as latin-1.
@@ -19,7 +19,7 @@ def printable(text: str | bytes, limit: int = 200) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return all of *text* with escapes for what is not printable."""
+    """Return all of *text* with escapes for unprintable characters."""
     return text if text.isprintable() else "".join(map(_shown, text))
 
 

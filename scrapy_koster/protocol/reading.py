@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import accumulate
-from typing import ClassVar, NamedTuple, TypeVar
+from itertools import accumulate, islice
+from typing import ClassVar, TypeVar
 
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
+    CONTENT_USAGE,
     LINE,
     PATH_LINE,
     RULE_LINE,
     USAGE_LINE,
     Line,
     in_lower_case,
-    line_around,
     names_any,
     with_line_feeds,
 )
@@ -35,13 +34,7 @@ from scrapy_koster.protocol.records import (
     record_of_draft,
     records,
 )
-from scrapy_koster.protocol.rules import (
-    Rule,
-    Rules,
-    is_special,
-    rules_of_draft,
-    rules_of_rfc9309,
-)
+from scrapy_koster.protocol.rules import Rules, RulesOfRfc9309, is_special
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 
 _T = TypeVar("_T")
@@ -50,7 +43,7 @@ _ROBOTS_KEPT = 8
 
 
 def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T]) -> _T:
-    """Return what is *found* for a robot, or *make* it. For so many robots at most it is kept.
+    """Return the value of a robot in *found*, made by *make* if it is missing.
 
     So a crawl that sends many User-agent headers costs no more than that a file.
     """
@@ -61,13 +54,6 @@ def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T
     return found[robot]
 
 
-class Obeyed(NamedTuple):
-    """What a robot obeys by one of its names."""
-
-    groups: list[Group]
-    rules: Rules
-
-
 class Decider(ABC):
     """A /robots.txt file that has been read.
 
@@ -75,32 +61,32 @@ class Decider(ABC):
     for eight robots at a time.
     """
 
-    __slots__ = ("_obeyed",)
+    __slots__ = ("_rules",)
 
     def __init__(self) -> None:
-        self._obeyed: dict[str | bytes, list[Obeyed]] = {}
+        self._rules: dict[str | bytes, list[Rules]] = {}
 
     def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
         """Whether *robot* may access *url*."""
         path = origin_and_path(url)[1]
-        for _, rules in self.obeyed(robot):
+        for rules in self.rules(robot):
             compared = rules.unescape(path)
             if rules.disallow(compared):
                 # "The /robots.txt URL is always allowed"
                 return compared == "/robots.txt"
         return True
 
-    def obeyed(self, robot: str | bytes) -> list[Obeyed]:
+    def rules(self, robot: str | bytes) -> list[Rules]:
         """Return the rules that *robot* obeys: each of the list must allow a URL."""
-        return kept(self._obeyed, robot, lambda: self._read(robot))
+        return kept(self._rules, robot, lambda: self._read(robot))
+
+    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
+        """Return the lines with one of *fields*, in lower case, that *robot* obeys, in order."""
+        return sorted({line for lines in self.lines_apart(robot, *fields) for line in lines})
 
     @abstractmethod
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line that decided."""
-
-    @abstractmethod
-    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
-        """Return the lines with one of *fields*, in lower case, that *robot* obeys."""
 
     @abstractmethod
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
@@ -110,7 +96,7 @@ class Decider(ABC):
         """
 
     @abstractmethod
-    def _read(self, robot: str | bytes) -> list[Obeyed]:
+    def _read(self, robot: str | bytes) -> list[Rules]:
         """Return the rules that *robot* obeys."""
 
 
@@ -122,16 +108,13 @@ class Reading(Decider):
     standard: ClassVar[Standard]
     _find: Callable[[str, str, re.Pattern[str]], Found]
     """Returns the records that a robot obeys by a name."""
-    _rules_of: Callable[[Iterable[Rule]], Rules]
+    _rules_of: ClassVar[type[Rules]]
     _rule_line: ClassVar[re.Pattern[str]]
     """The line that ends the User-agent lines of a record."""
     _usage_line: ClassVar[re.Pattern[str]]
     """The same if Content-Usage lines are rules as well (attach, 3)."""
-    _section: ClassVar[str]
-    """By which a rule decides."""
-    _section_of_agents: ClassVar[str]
-    _section_of_special: ClassVar[str]
-    """By which a rule with "*" or "$" decides."""
+    _sections: ClassVar[tuple[str, str, str]]
+    """The sections by which no record, a rule, and a rule with "*" or "$" decide."""
 
     def __init__(self, body: bytes) -> None:
         super().__init__()
@@ -144,22 +127,23 @@ class Reading(Decider):
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line that decided."""
         path = origin_and_path(url)[1]
-        obeyed = self.obeyed(robot)
-        rulings = [self._ruling(each, path) for each in obeyed if each.groups]
-        ruling = min(rulings or [self._ruling(obeyed[0], path)], key=lambda each: each.allowed)
+        rulings = [self._ruling(rules, path) for rules in self.rules(robot)]
+        ruling = min(rulings, key=lambda each: (each.allowed, each.record is None))
         return replace(ruling, name=self.name_of(robot)) if len(names_of(robot)) > 1 else ruling
 
-    def _ruling(self, obeyed: Obeyed, path: str) -> Ruling:
-        text, groups, path = self._text, obeyed.groups, obeyed.rules.unescape(path)
+    def _ruling(self, rules: Rules, path: str) -> Ruling:
+        text, groups, path = self._text, rules.groups, rules.unescape(path)
         # "The /robots.txt URL is always allowed". "If no match is found, the default assumption is
         # that the URL is allowed." RFC 9309 says the same.
-        start = None if path == "/robots.txt" else obeyed.rules.start(path)
-        rule, section = None, self._section if groups else self._section_of_agents
-        if start is not None:
-            groups = [groups[bisect_right(groups, (start,)) - 1]]
-            rule = line_around(text, start)
-            if is_special(rule.value.decode("latin-1")):
-                section = self._section_of_special
+        place = -1 if path == "/robots.txt" else rules.deciding(path)
+        rule, section = None, self._sections[bool(groups)]
+        if place >= 0:
+            lines = ((g, line) for g in groups for line in PATH_LINE.finditer(text, g.rules, g.end))
+            group, line = next(islice(lines, place, None))
+            groups, number = [group], text.count("\n", 0, line.start() + 1)
+            field = b"disallow" if line[1] else b"allow"
+            rule = Line(number, field, line[2].encode("latin-1"))
+            section = self._sections[1 + is_special(line[2])]
         return Ruling(
             allowed=rule is None or rule.field == b"allow",
             section=section,
@@ -177,27 +161,20 @@ class Reading(Decider):
         found = {group for name in self.names(robot) for group in self._groups(name)}
         return list(records(self._text, sorted(found)))
 
-    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
-        """Return the lines with one of *fields*, in lower case, that *robot* obeys.
-
-        They are those of its records, in the order of the file.
-        """
-        found = self.records(robot) if names_any(self._body, fields) else []
-        return [line for record in found for line in record.rules if line.field in fields]
-
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
-        """Return the lines with one of *fields*, in lower case, that *robot* obeys as rules.
+        """Return the lines with one of *fields*, in lower case, that *robot* obeys.
 
         Apart are those of each name of the robot.
         """
         if not names_any(self._body, fields):
             return []
         text = self._text
-        apart = [self._groups(name, self._usage_line) for name in self.names(robot)]
+        rule_line = self._usage_line if CONTENT_USAGE in fields else self._rule_line
+        apart = [self._groups(name, rule_line) for name in self.names(robot)]
         return [
-            [line for each in records(text, found) for line in each.rules if line.field in fields]
-            for found in apart
-            if found
+            [line for each in records(text, groups) for line in each.rules if line.field in fields]
+            for groups in apart
+            if groups
         ]
 
     def name_of(self, robot: str | bytes) -> str:
@@ -215,14 +192,9 @@ class Reading(Decider):
         """Return the names whose records *robot* obeys, in lower case."""
         return [self.name_of(robot)]
 
-    def _read(self, robot: str | bytes) -> list[Obeyed]:
-        return [self._obeyed_by(name) for name in self.names(robot)]
-
-    def _obeyed_by(self, name: str) -> Obeyed:
-        text, groups = self._text, self._groups(name)
-        lines = (line for each in groups for line in PATH_LINE.finditer(text, each.rules, each.end))
-        rules = (Rule(line[1] is not None, line[2], line.start(2)) for line in lines)
-        return Obeyed(groups, self._rules_of(rules))
+    def _read(self, robot: str | bytes) -> list[Rules]:
+        text = self._text
+        return [self._rules_of(text, self._groups(name)) for name in self.names(robot)]
 
     def _groups(self, name: str, rule_line: re.Pattern[str] | None = None) -> list[Group]:
         found = self._found(name, rule_line or self._rule_line)
@@ -239,10 +211,9 @@ class RobotsTxt(Reading):
 
     standard = Standard.DRAFT
     _find = staticmethod(record_of_draft)
-    _rules_of = staticmethod(rules_of_draft)
+    _rules_of = Rules
     _rule_line = _usage_line = LINE  # 3.3: ruleline = (disallowline | allowline | extension)
-    _section = _section_of_special = "3.2.2"
-    _section_of_agents = "3.2.1"
+    _sections = ("3.2.1", "3.2.2", "3.2.2")
 
 
 class Rfc9309(Reading):
@@ -257,9 +228,9 @@ class Rfc9309(Reading):
 
     standard = Standard.RFC_9309
     _find = staticmethod(groups_of_rfc9309)
-    _rules_of = staticmethod(rules_of_rfc9309)
+    _rules_of = RulesOfRfc9309
     _rule_line, _usage_line = RULE_LINE, USAGE_LINE
-    _section, _section_of_agents, _section_of_special = "2.2.2", "2.2.1", "2.2.3"
+    _sections = ("2.2.1", "2.2.2", "2.2.3")
 
     def names(self, robot: str | bytes) -> list[str]:
         """Return the names whose groups *robot* obeys, in lower case."""
@@ -291,10 +262,6 @@ class Corrected(Rfc9309):
         rules = self._numbered([ruling.rule] if ruling.rule else [])
         rule = as_written(self._written, rules[0]) if rules else None
         return replace(ruling, record=record, rule=rule, is_misspelt=True)
-
-    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
-        """Return the lines with one of *fields*, in lower case, that *robot* obeys."""
-        return self._numbered(super().lines(robot, *fields))
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
         """Return the lines with one of *fields* that *robot* obeys as rules, of each name apart."""
@@ -333,14 +300,9 @@ class Strictest(Decider):
             return rfc9309
         return next((ruling for ruling in misspelt if not ruling.allowed), draft)
 
-    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
-        """Return the lines of the draft's record, then those of the groups of RFC 9309."""
-        lines = [line for each in self._readings for line in each.lines(robot, *fields)]
-        return list(dict.fromkeys(lines))
-
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
         """Return the lines of each reading apart."""
         return [apart for each in self._readings for apart in each.lines_apart(robot, *fields)]
 
-    def _read(self, robot: str | bytes) -> list[Obeyed]:
-        return [obeyed for each in self._readings for obeyed in each.obeyed(robot)]
+    def _read(self, robot: str | bytes) -> list[Rules]:
+        return [rules for each in self._readings for rules in each.rules(robot)]

@@ -156,15 +156,10 @@ def records(text: str, found: Iterable[Group]) -> Iterator[Record]:
 
 def heading(text: str, group: Group) -> Heading:
     """Return the first hundred agent lines of a group."""
-    found = Heading([])
-    number = 1
-    counted = 0
-    agents = AGENT_LINE.finditer(text, group.start, group.rules)
-    for agent in islice(agents, _AGENTS_NAMED):
-        number += text.count("\n", counted, agent.start())
-        counted = agent.start()
-        found.agents.append(Line(number, b"user-agent", agent[1].encode("latin-1")))
-    return found
+    before = text.count("\n", 0, group.start)
+    agents = islice(AGENT_LINE.finditer(text, group.start, group.rules), _AGENTS_NAMED)
+    numbered = [(before + text.count("\n", group.start, a.start() + 1), a[1]) for a in agents]
+    return Heading([Line(n, b"user-agent", value.encode("latin-1")) for n, value in numbered])
 
 
 def instructions(record: Record) -> Iterator[tuple[str, Line]]:

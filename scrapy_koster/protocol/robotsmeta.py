@@ -1,4 +1,4 @@
-"""The robots META tag and its header: what a page says about itself.
+"""The robots META tag and the X-Robots-Tag header of a page.
 
 "The Robots META tag allows HTML authors to indicate to visiting robots if a
 document may be indexed, or used to harvest more links."
@@ -14,14 +14,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scrapy_koster.protocol.metatags import EVERY_ROBOT, Syntax, metas_of_page
+from scrapy_koster.protocol.metatags import EVERY_ROBOT, metas_of_page
 from scrapy_koster.protocol.nametoken import TOKEN
 from scrapy_koster.protocol.printable import printable
 
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """What a page forbids, each with the printable text that says so."""
+    """The directives of a page, each with its printable text."""
 
     noindex: str | None = None
     nofollow: str | None = None
@@ -40,7 +40,7 @@ class Directives:
         return bool(self.noindex or self.nofollow)
 
     def words(self) -> list[str]:
-        """Return the words for what is forbidden, as the text has them."""
+        """Return the directives as words: "noindex", "nofollow"."""
         said = {"noindex": self.noindex, "nofollow": self.nofollow}
         return [word for word, text in said.items() if text]
 
@@ -71,45 +71,29 @@ _ASCII_SPACE = "\t\n\f\r "
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
-_Said: TypeAlias = tuple[list[str], str]
+Said: TypeAlias = tuple[list[str], str]
 """Words for a robot, and the text that has them."""
 
 _HEADERS_CHARS = 65_536
-"""Section 6: a limit on what is read of the X-Robots-Tag headers of one page."""
+"""Section 6: a limit for the X-Robots-Tag headers of one page."""
 
 
 def directives_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Directives:
-    """Return what META tags, as (name, content), say to the robot *token*."""
-    return _directives(_said_by_metas(metas, token))
+    """Return the directives of META tags, as (name, content), for the robot *token*."""
+    return _directives(said_by_metas(metas, token))
 
 
 def directives_of_headers(values: Iterable[str], token: str) -> Directives:
-    """Return what X-Robots-Tag values say to the robot *token*.
+    """Return the directives of X-Robots-Tag values for the robot *token*.
 
     What is too long to be read forbids everything.
     """
-    return _directives(_said_by_headers(values, token))
+    return _directives(said_by_headers(values, token))
 
 
-def ai_words_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[tuple[str, str]]:
-    """Yield "noai" and "noimageai" as META tags say them to *token*, each with its text.
-
-    No standard has these words. They are addressed as the directives are.
-    """
-    return _ai_words(_said_by_metas(metas, token))
-
-
-def ai_words_of_headers(values: Iterable[str], token: str) -> Iterator[tuple[str, str]]:
-    """Yield "noai" and "noimageai" as X-Robots-Tag values say them to *token*, with their text.
-
-    What is too long to be read says both.
-    """
-    return _ai_words(_said_by_headers(values, token))
-
-
-def directives_of_page(page: bytes, token: str, *, syntax: Syntax) -> Directives:
-    """Return what the META tags of a page say to the robot *token*."""
-    return directives_of_metas(metas_of_page(page, syntax, names_for(token)), token)
+def directives_of_page(page: bytes, token: str) -> Directives:
+    """Return the directives of the META tags of a page for the robot *token*."""
+    return directives_of_metas(metas_of_page(page, names_for(token)), token)
 
 
 def names_for(token: str) -> tuple[str, ...]:
@@ -117,8 +101,8 @@ def names_for(token: str) -> tuple[str, ...]:
     return (EVERY_ROBOT, token or EVERY_ROBOT)
 
 
-def _said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[_Said]:
-    """Yield what META tags say to the robot *token*.
+def said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[Said]:
+    """Yield the words of META tags for the robot *token*.
 
     Names are equal or not: a META name is a name, not a User-agent line, where
     a part of the robot's name will do (3.2.1). "" is nobody's name.
@@ -129,8 +113,8 @@ def _said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[_Sa
             yield _words(_lower(content)), f'META name="{addressee}" content="{content}"'
 
 
-def _said_by_headers(values: Iterable[str], token: str) -> Iterator[_Said]:
-    """Yield what X-Robots-Tag values say to the robot *token*.
+def said_by_headers(values: Iterable[str], token: str) -> Iterator[Said]:
+    """Yield the words of X-Robots-Tag values for the robot *token*.
 
     ``figtree: noindex, nofollow`` is for figtree alone: the name governs the
     words up to the end of the value, or up to the next name after a comma or semicolon.
@@ -144,7 +128,7 @@ def _said_by_headers(values: Iterable[str], token: str) -> Iterator[_Said]:
         yield list(_words_for(token, _lower(value))), f"X-Robots-Tag: {value}"
 
 
-def _directives(said: Iterable[_Said]) -> Directives:
+def _directives(said: Iterable[Said]) -> Directives:
     found = NO_DIRECTIVES
     for words, text in said:
         noindex, nofollow = not _NOINDEX.isdisjoint(words), not _NOFOLLOW.isdisjoint(words)
@@ -154,7 +138,8 @@ def _directives(said: Iterable[_Said]) -> Directives:
     return found
 
 
-def _ai_words(said: Iterable[_Said]) -> Iterator[tuple[str, str]]:
+def ai_words(said: Iterable[Said]) -> Iterator[tuple[str, str]]:
+    """Yield "noai" and "noimageai" as they are said to a robot, each with its text."""
     for words, text in said:
         for word in AI_WORDS:
             if word in words:

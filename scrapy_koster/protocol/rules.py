@@ -1,26 +1,25 @@
-"""The rules of a robot, in the order in which they are tried: the first that matches decides.
+"""The rules of a robot, and the one that decides on a path.
 
 3.2.2: "in the order they occur in the record. The first match found is used." RFC 9309, 2.2.2:
 "The most specific match found MUST be used. The most specific match is the match that has the
-most octets", and of equal ones Allow "SHOULD be used". So both standards are evaluated alike, once
-the rules of RFC 9309 are sorted: the longest first, and Allow before Disallow.
+most octets", and of equal ones Allow "SHOULD be used".
 """
 
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
-from operator import attrgetter
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import TypeAlias
 
+from scrapy_koster.protocol.line import PATH_LINE
 from scrapy_koster.protocol.path import (
     ENCODED_QUESTION,
     ENCODED_SLASH,
     unescape,
     unescape_by_rfc9309,
 )
+from scrapy_koster.protocol.records import Group
 
 Matcher: TypeAlias = Callable[[str], bool]
 """Whether a rule of RFC 9309 matches a path, as ``unescape_by_rfc9309`` returns it."""
@@ -30,95 +29,92 @@ _AS_DATA = str.maketrans({ENCODED_SLASH: "/", ENCODED_QUESTION: "?"})
 _NO_URI_OCTET = re.compile(r"[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]")
 
 
-class Rule(NamedTuple):
-    """An Allow or Disallow line of a file."""
-
-    disallows: bool
-    path: str
-    """As it stands."""
-    start: int
-    """Of the path, in the text of the file."""
+@lru_cache(maxsize=1)  # the two standards often obey the same groups
+def _rules_in(text: str, groups: tuple[Group, ...]) -> list[tuple[str, str]]:
+    return [rule for each in groups for rule in PATH_LINE.findall(text, each.rules, each.end)]
 
 
-class _Run:
-    """Rules in a row that all allow or all disallow. They are tried in one go."""
+class PathTests:
+    """How rules are compared with a path: most by a prefix, and some by a function."""
 
-    __slots__ = ("_patterns", "_prefixes", "_starts", "_tests", "disallows")
+    __slots__ = ("_matchers", "_prefixes")
 
-    def __init__(self, rules: Iterable[Rule], test_of: Callable[[str], str | Matcher]) -> None:
-        """*test_of* returns how a rule is compared with a path: its prefix, or its pattern."""
-        rules = list(rules)
-        self.disallows = rules[0].disallows
-        self._starts = array("I", [rule.start for rule in rules])
-        self._tests = tuple([test_of(rule.path) for rule in rules])
-        self._prefixes = tuple([test for test in self._tests if isinstance(test, str)])
-        self._patterns = [test for test in self._tests if not isinstance(test, str)]
+    def __init__(self, tests: Sequence[str | Matcher]) -> None:
+        self._prefixes = tuple([test for test in tests if isinstance(test, str)])
+        self._matchers = [test for test in tests if not isinstance(test, str)]
 
-    def matches(self, path: str) -> bool:
+    def any_matches(self, path: str) -> bool:
+        """Return whether one of the rules matches *path*."""
         if path.startswith(self._prefixes):
             return True
-        return bool(self._patterns) and any(matches(path) for matches in self._patterns)
-
-    def start(self, path: str) -> int:
-        """Return the start of the first rule that matches *path*: one does."""
-        found = (
-            start
-            for start, test in zip(self._starts, self._tests, strict=True)
-            if (path.startswith(test) if isinstance(test, str) else test(path))
-        )
-        return next(found)
+        return bool(self._matchers) and any(matches(path) for matches in self._matchers)
 
 
 class Rules:
-    """The rules of a robot, in the order in which they are tried."""
+    """The rules of a robot by the draft, in the order of the file."""
 
-    __slots__ = ("_runs", "unescape")
+    __slots__ = ("_allow", "_disallow", "_kinds", "_paths", "_tests", "groups")
 
-    def __init__(
-        self,
-        rules: Iterable[Rule],
-        test_of: Callable[[str], str | Matcher],
-        unescape: Callable[[str], str],
-    ) -> None:
-        """*unescape* returns a path as it is compared."""
-        self.unescape = unescape
-        runs = groupby(rules, attrgetter("disallows"))
-        self._runs = [_Run(run, test_of) for _, run in runs]
+    unescape = staticmethod(unescape)
+    """Returns a path as it is compared. C5: one without a slash in front matches nothing."""
+
+    def __init__(self, text: str, groups: Sequence[Group]) -> None:
+        """*groups* are those of the file *text* that the robot obeys."""
+        self.groups = groups
+        rules = _rules_in(text, tuple(groups))
+        self._kinds = [kind for kind, _ in rules]
+        self._paths = [path for _, path in rules]
+        tests = self._tests = [
+            self._test(path) if "%" in path or "*" in path or "$" in path else path
+            for path in self._paths
+        ]
+        pairs = list(zip(self._kinds, tests, strict=True))
+        self._disallow = PathTests([test for disallows, test in pairs if disallows])
+        self._allow = PathTests([test for disallows, test in pairs if not disallows])
 
     def disallow(self, path: str) -> bool:
-        """Whether the rule that decides on *path* disallows it."""
-        run = self._deciding(path)
-        return run is not None and run.disallows
+        """Return whether the rule that decides on *path* disallows it."""
+        # The order matters only if rules of both kinds match.
+        if not self._disallow.any_matches(path):
+            return False
+        if not self._allow.any_matches(path):
+            return True
+        return bool(self._kinds[self.deciding(path)])
 
-    def start(self, path: str) -> int | None:
-        """Return the start of the rule that decides on *path*, None if none matches."""
-        run = self._deciding(path)
-        return None if run is None else run.start(path)
+    def deciding(self, path: str) -> int:
+        """Return the place of the rule that decides on *path*, -1 if none matches."""
+        return self._first(
+            place
+            for place, test in enumerate(self._tests)
+            if (path.startswith(test) if isinstance(test, str) else test(path))
+        )
 
-    def _deciding(self, path: str) -> _Run | None:
-        for run in self._runs:
-            if run.matches(path):
-                return run
-        return None
+    def _first(self, places: Iterator[int]) -> int:
+        """Return the one of *places*, in the order of the file, whose rule is used; -1 for none."""
+        return next(places, -1)
 
-
-def rules_of_draft(rules: Iterable[Rule]) -> Rules:
-    """Return the rules of a record. C5: a path without a slash in front matches nothing."""
-    return Rules(rules, unescape, unescape)
-
-
-def rules_of_rfc9309(rules: Iterable[Rule]) -> Rules:
-    """Return the rules of all groups that a robot obeys."""
-    # The most octets first, of as many Allow first; of what is left the first in the file.
-    ordered = sorted(rules, key=lambda rule: (-octets_of_rule(rule.path), rule.disallows))
-    return Rules(ordered, _test_of_rfc9309, unescape_by_rfc9309)
+    def _test(self, path: str) -> str | Matcher:
+        return unescape(path)
 
 
-def _test_of_rfc9309(path: str) -> str | Matcher:
-    # A star at the end matches what no star matches.
-    prefix = path.rstrip("*")
-    is_pattern = "*" in prefix or path.endswith("$")
-    return matcher_of(path) if is_pattern else unescape_by_rfc9309(prefix)
+class RulesOfRfc9309(Rules):
+    """The rules of all groups that a robot obeys by RFC 9309."""
+
+    __slots__ = ()
+
+    unescape = staticmethod(unescape_by_rfc9309)
+
+    def _first(self, places: Iterator[int]) -> int:
+        def order(place: int) -> tuple[int, str]:  # of the kinds, that of Allow is ""
+            return -octets_of_rule(self._paths[place]), self._kinds[place].lower()
+
+        return min(places, key=order, default=-1)
+
+    def _test(self, path: str) -> str | Matcher:
+        # A star at the end matches what no star matches.
+        prefix = path.rstrip("*")
+        is_pattern = "*" in prefix or path.endswith("$")
+        return matcher_of(path) if is_pattern else unescape_by_rfc9309(prefix)
 
 
 def octets_of_rule(path: str) -> int:
@@ -138,7 +134,7 @@ def is_special(path: str) -> bool:
 
 
 def matcher_of(path: str) -> Matcher:
-    """Return what matches the path of a rule (RFC 9309, 2.2.3).
+    """Return a function that matches paths with the path of a rule (RFC 9309, 2.2.3).
 
     The path is split at its stars. Each piece is looked for from the end of the one before,
     leftmost: what is found further left leaves more room for the rest, so nothing is ever tried

@@ -1,4 +1,4 @@
-"""What a file says of one URL, by one of the two standards, and where it says so."""
+"""The decision of a file on one URL by one of the two standards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Heading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What a file says of one URL, and where it says so."""
+    """The decision of a file on one URL, with its line."""
 
     allowed: bool
     section: str
@@ -42,4 +42,4 @@ class Ruling:
     is_misspelt: bool = False
     """Whether only misspelt lines of the file forbid it: neither standard knows these."""
     also: Ruling | None = None
-    """What the other standard says, where both were asked and both forbid it."""
+    """The ruling of the other standard, if both forbid the URL."""

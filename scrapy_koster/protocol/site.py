@@ -1,4 +1,4 @@
-"""3.1: a site is what one /robots.txt speaks for: scheme, host and port."""
+"""3.1: a site is the scheme, host and port of one /robots.txt."""
 
 from __future__ import annotations
 

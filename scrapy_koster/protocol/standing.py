@@ -82,7 +82,7 @@ class Standing(IntEnum):
 
 
 def standing_stated(status: int) -> Standing:
-    """Return what an HTTP status says about a site, by itself; UNAVAILABLE: it may pass."""
+    """Return the standing of a site by an HTTP status; UNAVAILABLE for a temporary failure."""
     # 3.1: "If the server response indicates Success (HTTP 2xx Status Code,) the
     # robot must read the content, parse it, and follow any instructions"
     if 200 <= status <= 299:

@@ -1,4 +1,4 @@
-"""3.1, 3.4: what to do now with a request, by what is known of its site."""
+"""3.1, 3.4: the next step of a request, by the copy or failure of its site."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ Settled: TypeAlias = Obey | Pass | Refuse
 
 
 def standing_by(step: Settled, policy: Policy) -> Standing:
-    """Return what the site is to which *step* applies."""
+    """Return the standing of a site by its *step*."""
     match step:
         case Obey(copy):
             return standing_of(copy, policy)
@@ -90,7 +90,7 @@ def waits(step: Step) -> TypeIs[Ask | Defer]:
 
 
 def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
-    """Return what to do now with a request to a site of which *known* is known."""
+    """Return the next step of a request to a site with the copy or failure *known*."""
     match known:
         case None:
             return _ASK_ANEW

@@ -1,4 +1,4 @@
-"""Usage preferences: what a page may be used for.
+"""Usage preferences: the allowed uses of a page.
 
 The model and the process of combination are those of "A Vocabulary For Expressing AI Usage
 Preferences" (draft-ietf-aipref-vocab, called vocab here), a working draft of August 2026 of which
@@ -113,7 +113,13 @@ class Usage:
 
         UNKNOWN for unknown labels, too: add yours to KOSTER_USAGE_PURPOSES.
         """
-        return combined(self.statements, label) if label in self.labels else Preference.UNKNOWN
+        said = {each for one in self.statements for name, each in one.stated if name == label}
+        # 5.1: "If any statement of preference indicates that the usage is disallowed, the result is
+        # that the usage is disallowed. Otherwise, if any statement of preference allows the
+        # usage, the result is that the usage is allowed. Otherwise, [it] is unknown."
+        if label not in self.labels or not said:
+            return Preference.UNKNOWN
+        return Preference.DISALLOW if Preference.DISALLOW in said else Preference.ALLOW
 
     def preferences(self) -> dict[str, Preference]:
         """Return the preferences of the known labels, in their order, without UNKNOWN ones."""
@@ -122,7 +128,8 @@ class Usage:
 
     def decisive(self, label: str) -> Statement | None:
         """Return the first statement that decides the preference about *label*."""
-        return decisive(self.statements, label) if label in self.labels else None
+        pair = label, self.preference(label)
+        return next((each for each in self.statements if pair in each.stated), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage as a dict for JSON, with its first hundred statements."""
@@ -139,23 +146,6 @@ class Usage:
         return f"<Usage {self}>"
 
 
-def combined(statements: Iterable[Statement], label: str) -> Preference:
-    """Return what several statements come to (vocab, 5.1, "Combining Preferences")."""
-    found = {preference for each in statements for name, preference in each.stated if name == label}
-    # "If any statement of preference indicates that the usage is disallowed, the result is
-    # that the usage is disallowed. Otherwise, if any statement of preference allows the
-    # usage, the result is that the usage is allowed. Otherwise, [it] is unknown."
-    if Preference.DISALLOW in found:
-        return Preference.DISALLOW
-    return Preference.ALLOW if found else Preference.UNKNOWN
-
-
-def decisive(statements: Sequence[Statement], label: str) -> Statement | None:
-    """Return the first of *statements* that says what they come to, None if that is unknown."""
-    preference = combined(statements, label)
-    return next((each for each in statements if (label, preference) in each.stated), None)
-
-
 def worded(stated: Iterable[tuple[str, Preference]]) -> str:
     """Return preferences as vocab writes them (6)."""
     return ", ".join(f"{label}={preference.value}" for label, preference in stated)
@@ -170,7 +160,7 @@ SIGNAL_LABELS = {"ai-train": TRAIN_AI}
 
 
 def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
-    """Return what the value of a Content-Usage states (vocab, 6.5).
+    """Return the preferences in the value of a Content-Usage (vocab, 6.5).
 
     All of *labels*, and the first twenty others. A value that is too long to be read disallows
     all *labels*.
@@ -179,7 +169,7 @@ def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stat
 
 
 def signals_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
-    """Return what the value of a Content-Signal states: "yes" and "no" count, and "ai-train"."""
+    """Return the preferences in the value of a Content-Signal: "yes", "no", and "ai-train"."""
     return _kept(value, _SIGNAL_WORDS, SIGNAL_LABELS, labels)
 
 
@@ -242,7 +232,7 @@ def line_text(field: bytes, value: bytes) -> str:
 
 
 class UsageAction(Enum):
-    """KOSTER_USAGE_ACTION: what a crawl does if a page may not be used for a purpose of its own."""
+    """KOSTER_USAGE_ACTION: the action if a page disallows a purpose of the crawl."""
 
     REPORT = "report"
     """It counts and reports that."""
@@ -253,7 +243,7 @@ class UsageAction(Enum):
 
 
 class UsageUnknown(Enum):
-    """KOSTER_USAGE_UNKNOWN: what a crawl does with items of pages that state nothing."""
+    """KOSTER_USAGE_UNKNOWN: the action for items of pages without preferences."""
 
     KEEP = "keep"
     DROP = "drop"
@@ -261,7 +251,7 @@ class UsageUnknown(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageChoice:
-    """What a crawl collects for, and how it keeps to preferences."""
+    """The purposes of a crawl, and its actions on preferences."""
 
     purposes: tuple[str, ...] = ()
     action: UsageAction = UsageAction.REPORT
@@ -312,7 +302,7 @@ class UsageChoice:
 
 
 def kept_of(statements: Iterable[Statement], labels: Collection[str]) -> Iterator[Statement]:
-    """Yield the first hundred statements, and of the rest those that change what they come to."""
+    """Yield the first hundred statements, and later ones that change the combined result."""
     seen: set[tuple[str, Preference]] = set()
     for number, each in enumerate(statements):
         news = {pair for pair in each.stated if pair[0] in labels} - seen

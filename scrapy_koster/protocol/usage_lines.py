@@ -15,6 +15,7 @@ from itertools import islice
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
     ANY_CASE,
+    CONTENT_USAGE,
     SP,
     Line,
     in_lower_case,
@@ -23,12 +24,10 @@ from scrapy_koster.protocol.line import (
 )
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
 from scrapy_koster.protocol.reading import Decider, Rfc9309, kept
-from scrapy_koster.protocol.rewriting import is_plain, sent_as
 from scrapy_koster.protocol.rules import matcher_of, octets_of_rule
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     Origin,
-    Preference,
     Stated,
     Statement,
     kept_of,
@@ -37,7 +36,7 @@ from scrapy_koster.protocol.usage import (
     signals_in,
 )
 
-CONTENT_USAGE, CONTENT_SIGNAL, LICENSE = b"content-usage", b"content-signal", b"license"
+CONTENT_SIGNAL, LICENSE = b"content-signal", b"license"
 
 _IN_RECORDS = (CONTENT_USAGE, CONTENT_SIGNAL)
 # Most files have none, and every file is searched for one.
@@ -59,7 +58,7 @@ def split(value: bytes) -> tuple[bytes, bytes]:
 
 
 class _Rules:
-    """The lines that apply together: those of a record, or of groups that count as one."""
+    """The lines of a record, or of groups that count as one record."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._everywhere = [line for line in lines if line.field == CONTENT_SIGNAL]
@@ -85,7 +84,7 @@ class _Rules:
 
 
 class UsageLines:
-    """The statements of a robots.txt, each read when a page first needs it."""
+    """The statements of a robots.txt, read for a page when somebody asks for them."""
 
     def __init__(
         self, body: bytes, parser: object, *, labels: frozenset[str], digest: str | None
@@ -99,24 +98,14 @@ class UsageLines:
         self._labels = labels
         self._digest = digest
         self._rules: dict[str | bytes, list[_Rules]] = {}
-        self._statements: dict[int, Statement] = {}
 
     def statements(self, url: str, robot: str | bytes) -> tuple[Statement, ...]:
         """Return the statements about *url*, a page that *robot* may access, by line.
 
         Attach, 3: "paths that cannot be crawled have no associated usage preferences".
         """
-        path = origin_and_path(url)[1]
-        paths = [path] if is_plain(path[1:]) else [origin_and_path(u)[1] for u in sent_as(url)]
-        requested, *others = dict.fromkeys(unescape_by_rfc9309(each) for each in paths)
-        found = list(self._lines_for(requested, robot))
-        for each in others:  # a download handler might send it so: that may only disallow
-            found += filter(self._disallows, self._lines_for(each, robot))
-        return self._read([*found, *self._for_all])
-
-    def _disallows(self, line: Line) -> bool:
-        stated = stated_in(line, self._labels)
-        return any(preference is Preference.DISALLOW for _, preference in stated)
+        path = unescape_by_rfc9309(origin_and_path(url)[1])
+        return self._read([*self._lines_for(path, robot), *self._for_all])
 
     def listed(self, robot: str | bytes) -> list[Statement]:
         """Return the statements about any page: the first hundred."""
@@ -146,15 +135,13 @@ class UsageLines:
         return tuple(kept_of(read, self._labels))
 
     def _statement(self, line: Line) -> Statement:
-        if line.number not in self._statements:
-            self._statements[line.number] = Statement(
-                origin=Origin.ROBOTS_TXT,
-                text=line_text(line.field, line.value),
-                stated=stated_in(line, self._labels),
-                line=line.number,
-                digest=self._digest,
-            )
-        return self._statements[line.number]
+        return Statement(
+            origin=Origin.ROBOTS_TXT,
+            text=line_text(line.field, line.value),
+            stated=stated_in(line, self._labels),
+            line=line.number,
+            digest=self._digest,
+        )
 
 
 def stated_in(line: Line, labels: frozenset[str] = KNOWN_LABELS) -> Stated:
@@ -171,7 +158,7 @@ def usage_lines(
     labels: frozenset[str] = KNOWN_LABELS,
     digest: str | None = None,
 ) -> UsageLines | None:
-    """Return the statements of a robots.txt that *parser* has read, None if it has no such line."""
+    """Return the statements of a robots.txt that *parser* has read, None without such a line."""
     text = with_line_feeds(body)
     lower = in_lower_case(text)
     if not ("content-" in lower or "license" in lower) or not _ANY.search(text):

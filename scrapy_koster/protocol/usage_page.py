@@ -10,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from scrapy_koster.protocol.metatags import Syntax, metas_of_page
+from scrapy_koster.protocol.metatags import metas_of_page
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotsmeta import ai_words_of_headers, ai_words_of_metas, names_for
+from scrapy_koster.protocol.robotsmeta import (
+    ai_words,
+    names_for,
+    said_by_headers,
+    said_by_metas,
+)
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     NO_IMAGE_AI,
@@ -58,14 +63,13 @@ def page_statements(
     page: bytes,
     token: str,
     *,
-    syntax: Syntax,
     labels: Collection[str] = KNOWN_LABELS,
 ) -> tuple[Statement, ...]:
     """Return what the headers and META tags of a page state.
 
     TDMRep: a tdm-reservation in a META tag takes the place of one in a header.
     """
-    metas = list(metas_of_page(page, syntax, (*names_for(token), *_TDM_NAMES)))
+    metas = list(metas_of_page(page, (*names_for(token), *_TDM_NAMES)))
     found = list(_of_metas(metas, token))
     counts = not any(label == TDM for each in found for label, _ in each.stated)
     headers = _of_headers(fields, token, labels, counts=counts)
@@ -85,7 +89,7 @@ def _of_headers(
         yield _header(line_text(b"tdm-reservation", value), stated)
     for value in fields.tdm_policy:
         yield _header(line_text(b"tdm-policy", value))
-    for word, said in ai_words_of_headers(map(_text, fields.x_robots_tag), token):
+    for word, said in ai_words(said_by_headers(map(_text, fields.x_robots_tag), token)):
         yield _header(said, ((_AI_LABELS[word], Preference.DISALLOW),))
 
 
@@ -95,7 +99,7 @@ def _of_metas(metas: Sequence[tuple[str, str]], token: str) -> Iterator[Statemen
         if lower in _TDM_NAMES:
             stated = _reservation(content) if lower == _RESERVATION else ()
             yield _meta(f'name="{lower}" content="{content}"', stated)
-    for word, said in ai_words_of_metas(metas, token):
+    for word, said in ai_words(said_by_metas(metas, token)):
         yield _meta(said.removeprefix("META "), ((_AI_LABELS[word], Preference.DISALLOW),))
 
 

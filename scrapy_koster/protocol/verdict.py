@@ -72,19 +72,16 @@ def permission(
     returned raises ParserDefectError where the parser returns no bool. *overrides* are those of
     the site that apply now.
     """
-    by_site = _permission_by_site(step, parser, policy)
-    if not overrides or not standing_by(step, policy).may_be_overridden:
-        return by_site
+    standing = standing_by(step, policy)
+    if overrides and standing.may_be_overridden:
+        by_site = permission(step, parser, policy)
 
-    def allows(url: str, robot: str | bytes) -> bool:
-        chosen = choice(url, overrides)
-        return by_site(url, robot) if chosen is None else chosen.allowed
+        def allows(url: str, robot: str | bytes) -> bool:
+            chosen = choice(url, overrides)
+            return by_site(url, robot) if chosen is None else chosen.allowed
 
-    return allows
-
-
-def _permission_by_site(step: Settled, parser: Parser | None, policy: Policy) -> Permission:
-    match standing_by(step, policy).access:
+        return allows
+    match standing.access:
         case Access.BY_RULES:
             assert parser is not None
             return bools_of(parser)
@@ -282,8 +279,12 @@ def verdict_on(
     else:
         decided = forbidden or url
         if overrides and standing.may_be_overridden:
-            by_site = _permission_by_site(step, parser, policy)
-            decided, override = _overridden(url, robot, by_site, overrides, forbidden)
+            by_site = permission(step, parser, policy)
+            decided = forbidden or forbidden_spelling(url, robot, by_site) or url
+            # An override that says what the site says changes nothing.
+            if by_site(decided, robot) is bool(forbidden):
+                chosen = choice(decided, overrides)
+                override = chosen and chosen.override
         ground = Ground.OVERRIDE if override else standing.ground
         ruling = _ruling(reader, decided, robot, allowed=not forbidden)
     return Verdict(
@@ -301,27 +302,6 @@ def verdict_on(
         is_explained=bool(stated or not (reader or delay)) or isinstance(parser, ExplainingParser),
         override=override,
     )
-
-
-def _overridden(
-    url: str,
-    robot: str | bytes,
-    by_site: Permission,
-    overrides: Sequence[Override],
-    forbidden: str | None,
-) -> tuple[str, Override | None]:
-    """Return the spelling of *url* that decided, and the override that changed the answer, if any.
-
-    One that says what the site says changes nothing.
-    """
-    if forbidden is not None:
-        chosen = choice(forbidden, overrides) if by_site(forbidden, robot) else None
-        return forbidden, chosen.override if chosen else None
-    closed = forbidden_spelling(url, robot, by_site)
-    if closed is None:
-        return url, None
-    chosen = choice(closed, overrides)
-    return closed, chosen.override if chosen else None
 
 
 def _ruling_by(line: Line | None) -> Ruling:

@@ -1,4 +1,4 @@
-"""Copies and failures as bytes, and the check of those that are read back.
+"""Encoding of copies and failures as bytes, and validation of decoded values.
 
 Others may be able to write where a storage keeps them, so every field is checked. It is data:
 nothing of it is run.
@@ -23,7 +23,10 @@ BODY_MAX_BYTES = 10 * 2**20
 TEXT_MAX_BYTES = 2**16
 # Four texts, each of whose octets JSON may write as six, and some numbers.
 _HEAD_MAX_BYTES = 4 * 6 * TEXT_MAX_BYTES + 2**10
-_ZLIB_LEVEL = 6
+_ZLIB_LEVEL = 1
+# Below that size there is little to gain: most files are not compressed, only packed.
+_COMPRESSED_FROM_BYTES = 4096
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 OCTETS_MAX = BODY_MAX_BYTES + _HEAD_MAX_BYTES + 2**14
 """Size of the longest value that can be read back."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -44,7 +47,7 @@ def known_from(copy: Mapping[str, Any] | None, failure: Mapping[str, Any] | None
 
 
 def encoded(known: Known) -> bytes:
-    """Return *known* as bytes: a head in JSON, a line feed and the body, compressed by zlib.
+    """Return *known* as bytes: a head in JSON, a line feed and the body, packed by zlib.
 
     Raises ValueError for a text that is not of Unicode, and StorageError for a body that would not
     be read back.
@@ -60,12 +63,12 @@ def encoded(known: Known) -> bytes:
         head["copy"] = {name: getattr(copy, name) for name in COPY_FIELDS if name != "body"}
     if isinstance(known, Failure):
         head["failure"] = {name: getattr(known, name) for name in FAILURE_FIELDS}
-    text = json.dumps(head, ensure_ascii=False, separators=(",", ":"))
-    return zlib.compress(text.encode() + b"\n" + (copy.body if copy else b""), _ZLIB_LEVEL)
+    octets = _JSON.encode(head).encode() + b"\n" + (copy.body if copy else b"")
+    return zlib.compress(octets, _ZLIB_LEVEL if len(octets) >= _COMPRESSED_FROM_BYTES else 0)
 
 
 def decoded(octets: bytes) -> Known:
-    """Return what ``encoded`` made *octets* of; ValueError if they are not valid."""
+    """Return the copy or failure in *octets*; ValueError for an invalid value."""
     unpack = zlib.decompressobj()
     try:
         data = unpack.decompress(octets, _HEAD_MAX_BYTES + BODY_MAX_BYTES)
@@ -80,7 +83,7 @@ def decoded(octets: bytes) -> Known:
 
 
 def site_named(name: object) -> Site | None:
-    """Return the site of which *name* is the one spelling, None if it is of none."""
+    """Return the site with the canonical name *name*, None for any other text."""
     try:
         site = site_of(name) if isinstance(name, str) and _is_text(name) else None
     except ValueError:

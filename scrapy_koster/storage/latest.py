@@ -1,4 +1,4 @@
-"""Which of two facts about a site is the later one, and what a stored one is worth today."""
+"""The later of two facts about a site, and stored facts under today's settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scrapy_koster.storage.encoding import COPY_FIELDS, FAILURE_FIELDS, known_fr
 from scrapy_koster.storage.port import StorageError
 
 LATE_SECS = 86400.0
-"""A time that is later by more was read off a wrong clock. See ``supersedes``."""
+"""A larger difference comes from a wrong clock. See ``supersedes``."""
 _MOST = 1e15
 
 
@@ -37,7 +37,7 @@ def supersedes(new: Known, old: Known | None) -> bool:
 
 
 def is_news(found: Known, known: Known | None, *, now: float) -> bool:
-    """Return whether *found* says more of a site than what is *known* of it.
+    """Return whether *found* is newer than *known*.
 
     A time that is ahead of *now* was read off a wrong clock, and says nothing.
     """
@@ -47,7 +47,7 @@ def is_news(found: Known, known: Known | None, *, now: float) -> bool:
 
 
 def sound(found: object) -> Known | None:
-    """Return what a storage has *found*; StorageError if it is not a valid Copy or Failure."""
+    """Return *found*, the result of a storage; StorageError for an invalid Copy or Failure."""
     if found is None:
         return None
     kind = type(found).__name__
@@ -65,14 +65,14 @@ def _fields(known: object, names: tuple[str, ...]) -> dict[str, object] | None:
 
 
 def seconds(value: object) -> float:
-    """Return *value*, which a storage gave for seconds; StorageError if it is none."""
+    """Return *value*, a number of seconds from a storage; StorageError for another value."""
     if isinstance(value, (int, float)) and 0 <= value <= _MOST:
         return value
     raise StorageError(f"it returned {printable(repr(value), 50)} in place of seconds")
 
 
 def judged(known: Known | None, *, policy: Policy, max_bytes: int) -> Known | None:
-    """Return *known*, which may have been stored under other settings, by those of today.
+    """Return *known*, perhaps stored under other settings, adapted to today's settings.
 
     None for a copy that was cut where today more of the file is read: it must
     be fetched again, for a 304 would renew what was cut.
@@ -98,5 +98,5 @@ def _judged(copy: Copy, policy: Policy, max_bytes: int) -> Copy | None:
 
 
 def learnt(known: Known) -> float:
-    """Return when it was learnt, in seconds since the epoch."""
+    """Return the time of the fetch or failure, in seconds since the epoch."""
     return known.fetched if isinstance(known, Copy) else known.asked

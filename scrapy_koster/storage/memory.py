@@ -32,7 +32,7 @@ class MemoryStorage:
         return cls(settings["KOSTER_MEMORY_SITES"], settings.get("ROBOTSTXT_USER_AGENT") or "")
 
     def get(self, site: Site) -> Known | None:
-        """Return what is known of *site*, now the most recently used."""
+        """Return the copy or failure of *site*, now the most recently used."""
         known = self._open()
         found = known.pop(site, None)
         if found is not None:
@@ -58,7 +58,7 @@ class MemoryStorage:
         return left
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over what is known at the time of the call."""
+        """Iterate over the sites at the time of the call."""
         return iter(list(self._open().items()))
 
     def robots(self) -> list[str]:
@@ -66,7 +66,7 @@ class MemoryStorage:
         return [self._robot] if self._open() else []
 
     def forget(self, site: Site) -> bool:
-        """Forget *site*; False if it was not known."""
+        """Forget *site*; return False if the site is unknown."""
         return self._open().pop(site, None) is not None
 
     def close(self) -> None:

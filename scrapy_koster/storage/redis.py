@@ -155,7 +155,7 @@ class RedisStorage:
         return self._send(read, "EVAL", script, len(keys), *keys, *given)
 
     def get(self, site: Site) -> Known | None:
-        """Return what is known of *site*; a value that is not valid is a miss."""
+        """Return the copy or failure of *site*; an invalid value is a miss."""
         return self._send(
             _known_or_miss, "GETRANGE", self._key("known", self._name(site)), 0, _VALUE_MAX
         )
@@ -203,11 +203,11 @@ class RedisStorage:
         return self._run(_done, _RELEASE, site, owner)
 
     def forget(self, site: Site) -> bool:
-        """Delete what is known of *site*; False if there was nothing."""
+        """Delete the value of *site*; return False without a value."""
         return self._send(bool, "DEL", self._key("known", self._name(site)))
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over the valid values of the robot; others may write meanwhile."""
+        """Iterate over the valid values of the robot, while other processes may write."""
         names = sorted({name for name, robot in self._stored() if robot == self._robot})
         for site in filter(None, map(site_named, names)):
             if (known := self.get(site)) is not None:

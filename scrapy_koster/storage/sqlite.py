@@ -56,9 +56,12 @@ class SQLiteStorage:
         return cls(settings["KOSTER_SQLITE_PATH"], settings.get("ROBOTSTXT_USER_AGENT") or "")
 
     def get(self, site: Site) -> Known | None:
-        """Return what is known of *site*; a value that is not valid is a miss."""
+        """Return the copy or failure of *site*; an invalid value is a miss."""
         with self._errors():
-            row = self._connection.execute(_GET, (*self._key(site), OCTETS_MAX)).fetchone()
+            return self._stored(self._key(site))
+
+    def _stored(self, key: tuple[str, str]) -> Known | None:
+        row = self._connection.execute(_GET, (*key, OCTETS_MAX)).fetchone()
         try:
             return None if row is None else decoded(row[0])
         except ValueError:
@@ -68,9 +71,10 @@ class SQLiteStorage:
         """Commit *copy*, unless the file has a later one."""
         key = self._key(site)
         with self._transaction() as connection:
-            if supersedes(copy, self.get(site)):
+            if supersedes(copy, self._stored(key)):
                 connection.execute(_PUT, (*key, encoded(copy)))
-            connection.execute(_RELEASE, (*key, owner))
+            if owner:
+                connection.execute(_RELEASE, (*key, owner))
 
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
@@ -81,7 +85,7 @@ class SQLiteStorage:
             return Claimed(known, 0.0)
         key = self._key(site)
         with self._transaction() as connection:
-            known = self.get(site)
+            known = self._stored(key)
             if unless_known and known is not None:
                 return Claimed(known, 0.0)
             row = connection.execute(_HELD, (now, *key, owner)).fetchone()
@@ -105,7 +109,7 @@ class SQLiteStorage:
             return left
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over the valid rows of the robot; others may write meanwhile."""
+        """Iterate over the valid rows of the robot, while other processes may write."""
         query = "SELECT site FROM known WHERE robot = ? ORDER BY site"
         with self._errors():
             names = self._connection.execute(query, (self._robot,)).fetchall()

@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from harness.real_files import File
 
 from scrapy_koster.checker.checks import BOTH, CHECKS, Severity
 from scrapy_koster.checker.syntax import check
@@ -153,16 +150,6 @@ def test_a_line_that_rfc_9309_needs_is_not_to_be_removed() -> None:
     assert "K048" not in codes(ALL + b"Disallow: /a$\nDisallow: /a$b\n")
 
 
-@pytest.mark.parametrize("path", [b"/a$b", b"/$a", b"/a$/"])
-def test_a_dollar_inside_of_a_path_is_read_alike(path: bytes) -> None:
-    body = ALL + b"Disallow: " + path + b"\n"
-    assert "K043" not in codes(body)
-    url = "http://h" + path.decode()
-    assert not RobotsTxt(body).allowed(url, "fig")
-    assert not Rfc9309(body).allowed(url, "fig")
-    assert Rfc9309(body).allowed("http://h/a", "fig")
-
-
 @pytest.mark.parametrize(
     ("rules", "readings"),
     [
@@ -171,8 +158,6 @@ def test_a_dollar_inside_of_a_path_is_read_alike(path: bytes) -> None:
         (b"Disallow: /*\n", (Standard.RFC_9309,)),
         (b"Disallow: /\nAllow:\n", BOTH),
         (b"Disallow: /\nAllow: /a\n", None),
-        (b"Disallow: /a\n", None),
-        (b"Disallow:\n", None),
         (b"Allow: /\n", None),
     ],
 )
@@ -190,16 +175,10 @@ def test_a_file_that_closes_the_whole_site(
     ("line", "code"),
     [
         (b"Sitemap: sitemap.xml", "K061"),
-        (b"Sitemap: //h/sitemap.xml", "K061"),
-        (b"Sitemap:", "K061"),
         (b"sitemap: HTTPS://h/sitemap.xml", None),
         (b"Crawl-delay: ten", "K062"),
-        (b"Crawl-delay: 10 s", "K062"),
-        (b"Crawl-delay:", "K062"),
         (b"Crawl-delay: -1", "K062"),
         (b"Crawl-delay: 0.5", None),
-        (b"Crawl-delay: 0", None),
-        (b"Clean-param: ref /a", None),
         (b"Content-Signal: search=yes", None),
         (b"Disallow-AI: /", "K060"),
     ],
@@ -207,19 +186,3 @@ def test_a_file_that_closes_the_whole_site(
 def test_fields_of_others(line: bytes, code: str | None) -> None:
     found = codes(ALL + b"Disallow: /a\n" + line + b"\n")
     assert found == (set() if code is None else {code})
-
-
-def test_real_files_are_mostly_fine_by_rfc_9309(corpus: list[File]) -> None:
-    def is_bad(body: bytes, *readings: Standard) -> bool:
-        found = check(body, 1, readings=readings)
-        return any(finding.check.severity is not Severity.NOTE for finding in found)
-
-    bad = sum(is_bad(file.body, Standard.RFC_9309) for file in corpus)
-    assert bad < len(corpus) / 4
-    assert bad < sum(is_bad(file.body, Standard.DRAFT) for file in corpus)
-
-
-def test_no_fix_says_what_only_one_reading_knows() -> None:
-    """A name within a name matches by the draft, and a line that ends is no fix for a pattern."""
-    for check_ in CHECKS.values():
-        assert not re.search(r"a part of it matches|list the paths|%24", check_.fix), check_.code

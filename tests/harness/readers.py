@@ -33,7 +33,6 @@ from scrapy_koster.protocol.access import Answer, Copy, after_answer, redirect_t
 from scrapy_koster.protocol.delay import longest_delay, names_delay
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.metatags import Syntax
 from scrapy_koster.protocol.override import choice, overrides_of
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
@@ -200,9 +199,9 @@ def _delay(text: str) -> None:
         StrictestRobotParser(body).delay(_ROBOT)
 
 
-def _page(text: str, syntax: Syntax) -> None:
+def _page(text: str) -> None:
     octets = text.encode()
-    directives_of_page(octets, _ROBOT, syntax=syntax)
+    directives_of_page(octets, _ROBOT)
 
 
 def _page_in_place(text: str) -> None:
@@ -231,7 +230,7 @@ def _usage_of_page(text: str) -> None:
         content_usage=[octets], x_robots_tag=[octets], tdm_reservation=[octets], tdm_policy=[octets]
     )
     header_statements(fields, _ROBOT)
-    page_statements(fields, octets, _ROBOT, syntax=Syntax.HTML)
+    page_statements(fields, octets, _ROBOT)
 
 
 def _answer(text: str) -> None:
@@ -354,8 +353,7 @@ READERS = {
     "delay": Reader(_delay, _DELAYS),
     "records": Reader(_records, _ROBOTS),
     "check": Reader(lambda text: check(text.encode()), (*_ROBOTS, *_HIDDEN)),
-    "HTML": Reader(lambda text: _page(text, Syntax.HTML), _META),
-    "XHTML": Reader(lambda text: _page(text, Syntax.XML), _META),
+    "HTML": Reader(_page, _META),
     "HTML in place of a robots.txt": Reader(_page_in_place, (*_META, *_PAGE)),
     "X-Robots-Tag": Reader(
         lambda text: directives_of_headers([text], _ROBOT), _TAG, most_chars=64_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 from dataclasses import replace
 from email.utils import formatdate
@@ -19,6 +18,8 @@ from scrapy_koster.protocol.access import (
     NoAnswer,
     after_answer,
     conditional_headers,
+    longest_deferral_secs,
+    longest_life_secs,
     redirect_target,
     standing_of,
 )
@@ -87,14 +88,8 @@ def failed(
     [
         pytest.param(200, Standing.OBEYED, BODY, WEEK, id="200 rules"),
         pytest.param(204, Standing.OBEYED, BODY, WEEK, id="204 rules"),
-        pytest.param(206, Standing.OBEYED, BODY, WEEK, id="206 rules"),
-        pytest.param(299, Standing.OBEYED, BODY, WEEK, id="299 rules"),
         pytest.param(404, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="404 unrestricted"),
-        pytest.param(410, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="410 unrestricted"),
         pytest.param(400, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="400 unrestricted"),
-        pytest.param(402, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="402 unrestricted"),
-        pytest.param(405, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="405 unrestricted"),
-        pytest.param(451, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="451 unrestricted"),
         pytest.param(499, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="499 unrestricted"),
         pytest.param(401, Standing.RESTRICTED, b"", HOUR, id="401 restricted"),
         pytest.param(403, Standing.RESTRICTED, b"", HOUR, id="403 restricted"),
@@ -159,12 +154,9 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0\0\0\1\0\x08\6\0\0\0" + bytes(range
     ("body", "is_obeyed"),
     [
         pytest.param(b"", True, id="nothing"),
-        pytest.param(b" \r\n", True, id="space"),
         pytest.param(PNG, False, id="a picture"),
-        pytest.param(gzip.compress(BODY), False, id="gzip"),
         pytest.param(b"PK\3\4\n\0:\n#\n7:\nA:\r", False, id="an archive"),
         pytest.param(b"Not found.\n", False, id="text"),
-        pytest.param(b'{"error": "not found"}', False, id="JSON"),
         pytest.param(b"# all are\n\n\t# welcome\n", True, id="comments"),
         pytest.param(BODY, True, id="rules"),
         pytest.param(BODY.decode().encode("utf-16"), True, id="rules in UTF-16"),
@@ -212,14 +204,9 @@ def test_redirects_that_end_nowhere(status: int) -> None:
     ("result", "reason"),
     [
         pytest.param(answer(407), "HTTP 407", id="407"),
-        pytest.param(answer(408), "HTTP 408", id="408"),
-        pytest.param(answer(425), "HTTP 425", id="425"),
         pytest.param(answer(429), "HTTP 429", id="429"),
         pytest.param(answer(500), "HTTP 500", id="500"),
         pytest.param(answer(503), "HTTP 503", id="503"),
-        pytest.param(answer(599), "HTTP 599", id="599"),
-        pytest.param(answer(-1), "HTTP -1", id="negative status"),
-        pytest.param(answer(99), "HTTP 99", id="status too small"),
         pytest.param(answer(600), "HTTP 600", id="status too great"),
         pytest.param(
             answer(304, etag='"1"'),
@@ -285,7 +272,6 @@ def test_304_renews(result: Answer, known: Known, copy: Copy) -> None:
         pytest.param(None, None, id="nothing known"),
         pytest.param(BARE, BARE, id="a copy without validators"),
         pytest.param(MOVED, MOVED, id="a copy from another URL"),
-        pytest.param(replace(FAILED, stale=None), None, id="a failure without a copy"),
         pytest.param(replace(FAILED, stale=BARE), BARE, id="its copy has no validators"),
     ],
 )
@@ -298,11 +284,9 @@ def test_304_unasked_is_a_failure(known: Known | None, stale: Copy | None) -> No
     [
         pytest.param(' W/"1" ', 'W/"1"', id="plain"),
         pytest.param("", None, id="empty"),
-        pytest.param("x", "x", id="one character"),
         pytest.param("x" * 1000, "x" * 1000, id="1,000 characters"),
         pytest.param("x" * 1001, None, id="1,001 characters"),
         pytest.param('"a\r\nCookie: b"', None, id="line end"),
-        pytest.param('"\0"', None, id="NUL"),
         pytest.param('"\ud800"', None, id="surrogate"),
     ],
 )
@@ -314,12 +298,6 @@ def test_validators_that_are_kept(value: str, kept: str | None) -> None:
 @pytest.mark.parametrize(("status", "cut_bytes"), [(200, 9), (403, None), (404, None)])
 def test_of_a_file_that_is_cut_the_limit_is_kept(status: int, cut_bytes: int | None) -> None:
     assert copied(replace(answer(status), cut_bytes=9)).cut_bytes == cut_bytes
-
-
-@pytest.mark.parametrize("status", [401, 404])
-def test_an_error_page_has_no_validators(status: int) -> None:
-    copy = copied(answer(status, etag='"1"', last_modified="today"))
-    assert conditional_headers(copy) == {}
 
 
 @pytest.mark.parametrize(
@@ -351,17 +329,12 @@ def test_validators_to_send(copy: Copy | None, headers: dict[str, str]) -> None:
         pytest.param("/r?q", "http://www.fict.org/r?q", id="path"),
         pytest.param("r", "http://www.fict.org/r", id="relative"),
         pytest.param("//other.org/", "http://other.org/", id="no scheme"),
-        pytest.param("/r#f", "http://www.fict.org/r", id="fragment"),
         pytest.param(" /r ", "http://www.fict.org/r", id="spaces"),
         pytest.param("", None, id="empty"),
         pytest.param("ftp://www.fict.org/r", None, id="ftp"),
-        pytest.param("javascript:1", None, id="javascript"),
-        pytest.param("data:,Disallow", None, id="data"),
         pytest.param("file:///etc/passwd", None, id="file"),
         pytest.param("https:r", None, id="https without a host"),
-        pytest.param("http://:80/", None, id="port without a host"),
         pytest.param("http://[", None, id="half an IPv6 address"),
-        pytest.param("http://other.org:x/", None, id="port that is no number"),
         pytest.param("http://other.org:99999/", None, id="port out of range"),
     ],
 )
@@ -401,18 +374,19 @@ def test_how_long_an_attempt_took_does_not_end_the_series() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "policy", "secs"),
+    ("known", "unavailable", "secs"),
     [
-        pytest.param(None, POLICY, math.inf, id="nothing known"),
-        pytest.param(FILE, POLICY, math.inf, id="a copy"),
-        pytest.param(FAILED, POLICY, FAILED.since + 300, id="a failure"),
-        pytest.param(
-            FAILED, Policy(unavailable=Unavailable.ALLOW), math.inf, id="it defers nothing"
-        ),
+        (FILE, Unavailable.DEFER, math.inf),
+        (FAILED, Unavailable.DEFER, FAILED.since + 300),
+        (FAILED, Unavailable.ALLOW, math.inf),
     ],
 )
-def test_until_when_requests_wait(known: Known | None, policy: Policy, secs: float) -> None:
+def test_until_when_requests_wait(known: Known, unavailable: Unavailable, secs: float) -> None:
+    policy = Policy(unavailable=unavailable)
     assert given_up_at(known, policy=policy) == secs
+    assert longest_deferral_secs(policy) == 750
+    assert longest_life_secs(FILE, policy) == WEEK
+    assert longest_life_secs(replace(FILE, life_stated=True), policy) == 30 * DAY
 
 
 @pytest.mark.parametrize("status", [200, 403, 404])
@@ -427,11 +401,9 @@ def test_the_last_copy_is_kept_behind_a_failure(status: int) -> None:
     ("attempts", "jitter", "secs"),
     [
         pytest.param(1, 0.0, 10, id="first"),
-        pytest.param(2, 0.0, 20, id="doubled"),
         pytest.param(6, 0.0, 320, id="sixth"),
         pytest.param(7, 0.0, 600, id="most"),
         pytest.param(10**9, 0.0, 600, id="no overflow"),
-        pytest.param(2, 0.5, 22.5, id="half the jitter"),
         pytest.param(2, 1.0, 25, id="all the jitter"),
         pytest.param(7, 1.0, 750, id="jitter only ever adds"),
     ],
@@ -453,11 +425,6 @@ def test_back_off(attempts: int, jitter: float, secs: float) -> None:
 )
 def test_retry_after(field: str, secs: float) -> None:
     assert failed(answer(503, retry_after=field)).retry == NOW + secs
-
-
-@pytest.mark.parametrize("result", [DOWN, answer(503), answer(503, retry_after="soon")])
-def test_who_states_no_time_is_asked_after_the_back_off(result: Answer | NoAnswer) -> None:
-    assert failed(result, policy=Policy(defer_first_secs=0.25)).retry == NOW + 0.25
 
 
 UP = replace(FILE, expires=NOW + 9)
@@ -482,7 +449,6 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
         pytest.param(None, DEFER, Ask(None), id="nothing known"),
         pytest.param(UP, DEFER, Obey(UP, NOW + 9), id="fresh"),
         pytest.param(FILE, DEFER, Ask(FILE), id="stale"),
-        pytest.param(FILE, SERVE, Ask(FILE), id="stale, no failure yet"),
         pytest.param(
             replace(FILE, expires=NOW),
             DEFER,
@@ -492,7 +458,6 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
         pytest.param(LONE, DEFER, Defer(LONE, NOW + 5), id="deferred"),
         pytest.param(LATE, DEFER, Defer(LATE, NOW + 1), id="deferred up to the limit"),
         pytest.param(DUE, DEFER, Ask(None), id="retry"),
-        pytest.param(STALE, DEFER, Defer(STALE, NOW + 5), id="stale does not serve"),
         pytest.param(replace(STALE, retry=NOW), DEFER, Ask(FILE), id="retry, revalidate"),
         pytest.param(GIVEN_UP, DEFER, Refuse(GIVEN_UP, NOW + 595), id="given up"),
         pytest.param(
@@ -508,28 +473,15 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
             Refuse(replace(GIVEN_UP_LONG, retry=NOW + 5), NOW + 5),
             id="given up, the site asked for longer",
         ),
-        pytest.param(
-            replace(GIVEN_UP_LONG, stale=FILE),
-            DEFER,
-            Ask(FILE),
-            id="given up, revalidate",
-        ),
         pytest.param(STALE, SERVE, Obey(FILE, NOW + 5), id="stale serves until retry"),
         pytest.param(STALE, SERVE_BRIEF, Obey(FILE, NOW + 3), id="until its own end"),
         pytest.param(STALE, SERVE_OVER, Defer(STALE, NOW + 5), id="served long enough"),
         pytest.param(replace(STALE, retry=NOW), SERVE, Ask(FILE), id="serves, but retry"),
-        pytest.param(LONE, SERVE, Defer(LONE, NOW + 5), id="nothing that could serve"),
         pytest.param(
             replace(GIVEN_UP, stale=FILE),
             SERVE,
             Obey(FILE, NOW + 5),
             id="given up, stale serves",
-        ),
-        pytest.param(
-            replace(GIVEN_UP_DUE, stale=FILE),
-            SERVE,
-            Ask(FILE),
-            id="given up, stale serves, but retry",
         ),
         pytest.param(
             STALE,
@@ -539,13 +491,12 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
         ),
         pytest.param(LONE, ALLOW, Pass(LONE, NOW + 5), id="allow"),
         pytest.param(GIVEN_UP, ALLOW, Pass(GIVEN_UP, NOW + 5), id="allow has no limit"),
-        pytest.param(DUE, ALLOW, Ask(None), id="allow, retry"),
         pytest.param(LONE, DISALLOW, Refuse(LONE, NOW + 5), id="disallow"),
-        pytest.param(replace(STALE, retry=NOW), DISALLOW, Ask(FILE), id="disallow, retry"),
     ],
 )
 def test_step(known: Known | None, policy: Policy, expected: Step) -> None:
     assert next_step(known, now=NOW, policy=policy) == expected
+    assert waits(expected) is isinstance(expected, Ask | Defer)
 
 
 LATER = NOW + 10 * 365 * DAY
@@ -666,17 +617,3 @@ def test_any_answer_is_a_copy_or_a_failure(
 def test_a_step_that_lasts_ends_later_than_now(known: Known | None, policy: Policy) -> None:
     now_to_do = next_step(known, now=NOW, policy=policy)
     assert isinstance(now_to_do, Ask) or now_to_do.until > NOW
-
-
-@pytest.mark.parametrize(
-    ("step", "does"),
-    [
-        (Ask(None), True),
-        (Defer(FAILED, 0), True),
-        (Obey(FILE, 0), False),
-        (Pass(FAILED, 0), False),
-        (Refuse(FAILED, 0), False),
-    ],
-)
-def test_which_steps_wait(step: Step, *, does: bool) -> None:
-    assert waits(step) is does

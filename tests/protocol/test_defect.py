@@ -42,11 +42,6 @@ def is_closed(coroutine: Any) -> bool:
     return coroutine.cr_frame is None
 
 
-@pytest.mark.parametrize("value", [True, False])
-def test_a_bool_is_an_answer(value: bool) -> None:
-    assert bools_of(Answers(value))("http://a/", "fig") is value
-
-
 @pytest.mark.parametrize("value", [1, 0, None, "yes", "", (True,), NotImplemented, Answers(True)])
 def test_what_is_no_bool_is_a_defect(value: Any) -> None:
     with pytest.raises(ParserDefectError, match=r"allowed\(\) of the parser .*Answers returned"):
@@ -125,12 +120,7 @@ def test_who_ends_the_process_is_let_through() -> None:
         bools_of(Raises(KeyboardInterrupt()))("http://a/", "fig")
 
 
-def test_a_defect_is_told_once() -> None:
-    error = ParserDefectError(Answers, "ruling", "is odd")
-    with pytest.raises(ParserDefectError, match="Answers is odd"):
-        bools_of(Raises(error))("http://a/", "fig")
-
-
 def test_from_crawler_that_returns_no_parser() -> None:
+    assert checked_parser(KosterRobotParser, parser := Answers(None)) is parser
     with pytest.raises(ParserDefectError, match="returned a value of type NoneType, not a parser"):
         checked_parser(KosterRobotParser, None)

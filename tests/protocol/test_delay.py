@@ -5,22 +5,18 @@ from __future__ import annotations
 import math
 
 import pytest
-from harness import strategies as some
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
-from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import (
     CrawlDelay,
     Delay,
-    LinesParser,
     Pace,
     delay_of,
     delay_or_limit,
     longest_delay,
+    names_delay,
 )
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt, Strictest
@@ -29,77 +25,44 @@ DELAY, RATE = b"crawl-delay", b"request-rate"
 NUMBERS = {
     b"2": 2.0,
     b"0": 0.0,
-    b"0.0": 0.0,
     b".5": 0.5,
-    b"1.": 1.0,
     b"1e3": 1000.0,
-    b"+3": 3.0,
-    b"1e308": 1e308,
-    b"1e-400": 0.0,
     b"0" * 500_000 + b"1": 1.0,
     b"": None,
     b"-1": None,
-    b"-1e-400": 0.0,
     b"soon": None,
     b"2s": None,
-    b"2 s": None,
     b"nan": None,
-    b"-nan": None,
     b"inf": None,
-    b"Infinity": None,
-    b"1e999": None,
-    b"9" * 400: None,
     b"9" * 500_000: None,
     b"1,5": None,
     b"1_0": None,
-    b"0x10": None,
     b"1/10": None,
-    b"\xb2": None,
-    b"\x00": None,
     b"1\x00": None,
-    b"\xff" * 100: None,
     "\N{ARABIC-INDIC DIGIT FIVE}".encode(): None,
-    "\N{FULLWIDTH DIGIT FIVE}".encode(): None,
     "5\N{NO-BREAK SPACE}".encode(): None,
 }
 RATES = {
     b"1/10": 10.0,
-    b"1/10s": 10.0,
     b"30/1m": 2.0,
-    b"30/1M": 2.0,
     b"1/1h": 3600.0,
     b"2/1 h": 1800.0,
     b" 1 \t/ 5".strip(): 5.0,
     b"1/5m 0600-0845": 300.0,
     b"1/5 0600-0845": 5.0,
-    b"1/5 whatever \xff\x00": 5.0,
-    b"1/5s\t": 5.0,
-    b"3/1": 1 / 3,
     b"1/0": 0.0,
     b"0/10": None,
-    b"0/0": None,
-    b"000000000/1": None,
     b"999999999/1": 1 / 999999999,
     b"1/999999999h": 999999999 * 3600.0,
     b"1/9999999999": None,
     b"9" * 500_000 + b"/1": None,
     b"1/" + b"9" * 500_000: None,
     b"1/10d": None,
-    b"1/10sm": None,
-    b"1/10-0600": None,
-    b"1": None,
     b"1/": None,
-    b"/10": None,
     b"": None,
-    b"-1/10": None,
     b"1/-10": None,
     b"1.5/10": None,
-    b"1/nan": None,
-    b"1//10": None,
-    b"1/10/10": None,
-    b"1\n/10": None,
     "\N{ARABIC-INDIC DIGIT FIVE}/\N{ARABIC-INDIC DIGIT FIVE}".encode(): None,
-    b"\xb9/10": None,
 }
 
 
@@ -143,6 +106,8 @@ def test_of_several_the_longest_and_of_equals_the_first() -> None:
     assert longest_delay(lines) == Delay(20.0, lines[2])
     assert longest_delay(lines[:1]) is None
     assert longest_delay([]) is None
+    assert names_delay(b"X: Crawl-Delay")
+    assert not names_delay(b"User-agent: *")
 
 
 # A file.
@@ -189,13 +154,9 @@ def test_of_a_file(robot: str) -> None:
     "body",
     [
         b"",
-        b"User-agent: *\nDisallow: /",
         b"User-agent: other\nCrawl-delay: 9",
-        b"Crawl-delay: 9\n",
-        b"User-agent: *\n# Crawl-delay: 9\n",
         b"User-agent: *\nCrawl-delay: often\n",
         b"User-agent: *\nX-Crawl-delay: 9\n",
-        b"User-agent: *\nCrawl delay: 9\n",
     ],
 )
 def test_of_a_file_that_asks_for_none(
@@ -217,13 +178,6 @@ def test_the_longer_of_two_readings(body: bytes, secs: float) -> None:
     delay = delay_of(Strictest(body), "fig")
     assert delay is not None
     assert delay.secs == secs
-
-
-@pytest.mark.parametrize("reading", [RobotsTxt, Rfc9309, Strictest])
-def test_line_ends_of_all_kinds(reading: type[RobotsTxt | Rfc9309 | Strictest]) -> None:
-    for end in (b"\n", b"\r", b"\r\n"):
-        assert found(delay_of(reading(FILE.replace(b"\n", end)), "other")) == (10.0, 8)
-    assert isinstance(reading(FILE), LinesParser)
 
 
 # What a crawl makes of it.
@@ -268,18 +222,6 @@ def test_the_delay_of_a_parser_that_raises_is_the_limit(choice: CrawlDelay) -> N
     assert found == delay_of(RobotsTxt(FILE), "fig")
 
 
-@pytest.mark.slow
-@given(some.bodies(), some.ROBOTS, st.sampled_from(["", *BY_DRAFT]))
-def test_crawl_delay_is_the_seconds_of_delay(body: bytes, robot: str, name: str) -> None:
-    for text in (body, FILE + body, body + b"\nCrawl-delay: 3\nRequest-rate: 1/9\n"):
-        for parser_class in (KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser):
-            parser = parser_class.from_crawler(None, text)
-            for each in (robot, name, name.encode()):
-                delay = parser.delay(each)
-                assert parser.crawl_delay(each) == (delay.secs if delay else None)
-                assert delay == delay_of(parser, each)
-
-
 # The lines of a field.
 
 
@@ -293,9 +235,3 @@ def test_the_lines_of_fields(robot: str, by_draft: list[int], by_rfc9309: list[i
     assert [line.number for line in Rfc9309(FILE).lines(robot, *fields)] == by_rfc9309
     assert [line.number for line in Strictest(FILE).lines(robot, *fields)] == by_rfc9309
     assert RobotsTxt(FILE).lines(robot) == []
-
-
-def test_the_lines_of_both_readings_are_those_of_the_draft_first() -> None:
-    body = b"User-agent: slow\nCrawl-delay: 9\n\nUser-agent: *\nCrawl-delay: 9\nDisallow: /a\n"
-    assert [line.number for line in Strictest(body).lines("fig", DELAY)] == [5, 2]
-    assert found(delay_of(Strictest(body), "fig")) == (9.0, 5)

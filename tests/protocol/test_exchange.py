@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scrapy_koster.protocol.exchange import Exchange, digest_of
+from scrapy_koster.protocol.exchange import Exchange, digest_of, is_digest
 
 
 def test_it_is_short_and_printable() -> None:
@@ -18,4 +18,6 @@ def test_it_is_short_and_printable() -> None:
         address=None,
         digest=digest_of(b""),
     )
+    assert is_digest(exchange.digest)
+    assert not is_digest("sha256:")
     assert repr(exchange) == r"<200 http://h/\x1b[2J, 10000 octets>"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
-from harness.real_files import File
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +32,6 @@ def hazard(robots: str, path: str, robot: str = "figtree") -> Hazard | None:
     parser = KosterRobotParser(robots.encode())
     assert parser.allowed(URL + path, robot)
     watch = parser.watch(robot)
-    assert parser.watch(robot) is watch
     return watch.hazard(URL + path) if watch else None
 
 
@@ -53,31 +49,21 @@ def forbidden(robots: str, url: str, robot: str) -> bool:
                      "figtree", (2, 4), id="a name within another"),
         pytest.param("names", "user-agent: *\nallow: /\nuser-agent: figtree\ndisallow: /", "/",
                      MOZILLA, (2, 4), id="a name in a header"),
-        pytest.param("names", "user-agent: x\nallow: /\nuser-agent: figtree\ndisallow: /", "/",
-                     MOZILLA, (None, 4), id="a name in a header, and no record"),
         pytest.param("encoding", "user-agent: *\nallow: /a?\ndisallow: /a", "/a%3Fb", "figtree",
                      (2, 3), id="a question mark"),
         pytest.param("encoding", "user-agent: *\ndisallow: /a?b=c/%2Fd", "/a?b=c%2F/d", "figtree",
                      (None, 2), id="slashes in a query"),
         pytest.param("wildcards", "user-agent: *\ndisallow: /*.gif", "/a.gif", "figtree",
                      (None, 2), id="a star"),
-        pytest.param("wildcards", "user-agent: *\ndisallow: /a$", "/a", "figtree", (None, 2),
-                     id="an end"),
         pytest.param("wildcards", "user-agent: *\nallow: /*\ndisallow: /*b", "/*b", "figtree",
                      (2, 3), id="a star that is one"),
         pytest.param("agents", "user-agent: figtree\nsitemap: /s\nuser-agent: b\ndisallow: /", "/",
                      "figtree", (None, 4), id="a field between"),
-        pytest.param("agents", "user-agent: *\ncrawl-delay: 1\nuser-agent: b\ndisallow: /", "/",
-                     "figtree", (None, 4), id="a field between, of all robots"),
         pytest.param("records", CLOUDFLARE, "/private/", "figtree", (4, 11), id="Cloudflare"),
-        pytest.param("records", "user-agent: *\ndisallow: /a\n\nuser-agent: *\ndisallow: /b", "/b",
-                     "figtree", (None, 5), id="a repeated star"),
         pytest.param("records", "user-agent: figtree\nallow: /\nuser-agent: x\nuser-agent: FigTree"
                      "\ndisallow: /a", "/a", "figtree", (2, 5), id="a repeated name"),
         pytest.param("order", "user-agent: *\nallow: /\ndisallow: /a", "/a", "figtree", (2, 3),
                      id="Allow first"),
-        pytest.param("order", "user-agent: *\nallow: /a/b\ndisallow: /a/b/c\ndisallow: /a",
-                     "/a/b/c", "figtree", (2, 3), id="nested"),
     ],
 )  # fmt: skip
 def test_causes(
@@ -86,6 +72,7 @@ def test_causes(
     found = hazard(robots, path, robot)
     assert found is not None
     assert found.cause.value == cause
+    assert "and forbidden by RFC 9309, line" in found.because(robot)
     draft, rfc9309 = found.draft, found.rfc9309
     assert (draft.rule and draft.rule.number, rfc9309.rule and rfc9309.rule.number) == lines
     assert draft.allowed
@@ -98,9 +85,6 @@ def test_causes(
         pytest.param("", ("/",), id="empty"),
         pytest.param("user-agent: *\nallow: /a/b\ndisallow: /a\n\nuser-agent: *\ndisallow: /a/c",
                      ("/a/b", "/c"), id="repeated, and said before"),
-        pytest.param("user-agent: *\n" + "".join(f"allow: /a{n:02}\ndisallow: /b{n:02}\n"
-                     for n in range(40)), ("/a01", "/a39", "/c"), id="many that are apart"),
-        pytest.param("user-agent: *\nallow: /a/*.css\ndisallow: /a", ("/b",), id="a wildcard"),
         pytest.param("user-agent: *\ndisallow: /a\nallow: /a/b\ndisallow: /", ("/robots.txt",),
                      id="stricter"),
     ],
@@ -136,27 +120,3 @@ def test_every_hazard_is_found_and_no_other(robots: str, path: str, robot: str) 
         found = watch.hazard(url) if watch else None
         assert (found is not None) is forbidden(robots, url, robot)
         assert found is None or found.cause is not Cause.OTHER
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("robot", ["figtree", "googlebot"])
-def test_real_files(corpus: list[File], robot: str) -> None:
-    """Every decision in which the draft allows and RFC 9309 forbids has a cause, and no other."""
-    causes: Counter[Cause] = Counter()
-    decided = 0
-    for body, urls in corpus:
-        parser, rfc9309 = KosterRobotParser(body), Rfc9309(body)
-        watch = parser.watch(robot)
-        for url in urls:
-            spellings = list(sent_as(url))
-            if not all(parser.allowed(each, robot) for each in spellings):
-                continue
-            decided += 1
-            found = watch.hazard(url) if watch else None
-            looser = not all(rfc9309.allowed(each, robot) for each in spellings)
-            assert (found is not None) is looser
-            if found is not None:
-                causes[found.cause] += 1
-    assert decided > 30_000
-    assert causes[Cause.OTHER] == 0
-    assert min(causes[cause] for cause in (Cause.WILDCARDS, Cause.RECORDS, Cause.ORDER)) > 10

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
@@ -26,11 +25,8 @@ AGENT = ("Useragent", "User agent")
         ("User-agent: *\n dISALOW : /a # here", "line 2 'Disalow: /a'"),
         ("User-agent: *\nDisallow /a", "line 2 'Disallow: /a'"),
         ("User-agent: *\nDisallow\t/a # b: c", "line 2 'Disallow: /a'"),
-        ("User-agent: *\ndisalow /a", "line 2 'Disalow: /a'"),
         ("User-agent *\nDisallow: /a", "line 2 'Disallow: /a'"),
-        ("useragent fig\nDisallow: /a", "line 2 'Disallow: /a'"),
         ("User-agent: *\nDisallowed: /a", "line 2 'Disallowed: /a'"),
-        ("User-agents: *\nDisallow: /a", "line 2 'Disallow: /a'"),
         ("\ufeffUseragent: *\r\nDisalow: /a", "line 2 'Disalow: /a'"),
     ],
 )
@@ -99,8 +95,3 @@ def test_it_keeps_its_lines_and_only_forbids_more(robots: str, path: str) -> Non
     assert parser.ruling(url, "fig").allowed is (all(pure) and third)
     assert right is None or right.count(b"\n") == body.count(b"\n")
     assert right is None or corrected(right) is None
-
-
-@pytest.mark.parametrize("robots", ["Useragent: *\nDisalow: /a", "User-agent *\nDisallow /a"])
-def test_protego_forbids_it_too(robots: str) -> None:
-    assert not ProtegoRobotParser(robots.encode(), None).allowed(f"{URL}/a", "fig")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from harness.conformance import Case, each_case
-from harness.real_files import File
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -126,20 +125,3 @@ def test_conformance_cases(case: Case) -> None:
     right = corrected(case.body)
     misspelt = right is None or Rfc9309RobotParser(right).allowed(case.url, case.agent)
     assert allowed is (case.allowed and rfc9309 and misspelt)
-
-
-@pytest.mark.slow
-def test_real_files(corpus: list[File]) -> None:
-    counts: dict[tuple[bool, ...], int] = {}
-    misspelt = 0
-    for body, urls in corpus:
-        both, draft, rfc9309 = strictest(body), KosterRobotParser(body), Rfc9309RobotParser(body)
-        for robot in ("figtree", "Googlebot/2.1 (+http://www.google.com/bot.html)"):
-            for url in urls:
-                answers = tuple(each.allowed(url, robot) for each in (both, draft, rfc9309))
-                counts[answers] = counts.get(answers, 0) + 1
-        misspelt += corrected(body) is not None
-    assert {answers for answers in counts if answers[0]} == {(True, True, True)}
-    assert misspelt == 3  # one has an en space behind a path
-    assert counts[False, True, False] > 0
-    assert counts[False, False, True] > 0

@@ -30,40 +30,24 @@ def paths(url: str) -> list[str]:
         ("", ["/"]),
         ("/a.b/c%20d?e=.", ["/a.b/c d?e=."]),
         ("/a/../b", ["/a/../b", "/b"]),
-        ("/a/./b?c", ["/a/./b?c", "/a/b?c"]),
-        ("/../../b#/../c", ["/../../b", "/b"]),
         ("/a/..", ["/a/..", "/"]),
-        ("/a/.", ["/a/.", "/a", "/a/"]),
+        ("/a/./b?c", ["/a/./b?c", "/a/b?c"]),
         ("//../b", ["//../b", "////../b", "/b"]),
         ("/a/%2e%2E/b", ["/a/../b", "/b"]),
-        ("/a?/../b", ["/a?/../b"]),
         ("/a?b=%2Fc", ["/a?b=%2Fc", "/a?b=/c"]),
-        ("?b=%2fc", ["/?b=%2fc", "/?b=/c"]),
-        ("/a%2Fb", ["/a%2Fb"]),
         ("/.a/..b/c..", ["/.a/..b/c.."]),
         ("/b;", ["/b;", "/b"]),
-        ("/b;?q", ["/b;?q", "/b?q"]),
         ("/b;c?q", ["/b;c?q", "/b?q"]),
-        ("/b;c;d", ["/b;c;d", "/b"]),
         ("/a;b/c", ["/a;b/c"]),
         ("/a?", ["/a?", "/a"]),
         ("//a", ["//a", "////a"]),
         ("/a\tb\n ", ["/a\tb\n ", "/ab ", "/ab"]),
-        ("/X ", ["/X ", "/X"]),
-        ("/a/.. ", ["/a/.. ", "/a/..", "/"]),
         ("/a/..\x0b", ["/a/..\x0b"]),
-        ("/X ;c", ["/X ;c", "/X ", "/X"]),
         ("/b\x0b ;c", ["/b\x0b ;c", "/b\x0b ", "/b\x0b"]),
     ],
 )
 def test_what_it_may_be_sent_as(url: str, expected: list[str]) -> None:
     assert paths(url) == [url_path(f"http://a.example{path}") for path in expected]
-
-
-@pytest.mark.parametrize("behind", ["", "?b=%2Fc", "/a/../b", "//a"])
-def test_it_is_sent_to_the_same_site(behind: str) -> None:
-    url = f"http://a.example{behind}"
-    assert {each.split("/")[2] for each in list(sent_as(url))[1:]} == {"a.example"}
 
 
 def test_space_and_controls_in_front_are_dropped() -> None:
@@ -100,13 +84,6 @@ def test_what_is_plain_has_one_spelling(pieces: list[str]) -> None:
     url = Request("http://a.example/" + "".join(pieces)).url
     if is_plain(url.removeprefix("http://a.example/")):
         assert {url_path(each) for each in sent_as(url)} == {url_path(url)}
-
-
-@pytest.mark.parametrize(
-    "path", ["", "a", "0", "A", "page/1/index.html?q=1&r=a,b", "%C3%A9", "a.b-c_d~e#f"]
-)
-def test_ordinary_paths_are_plain(path: str) -> None:
-    assert is_plain(path)
 
 
 @pytest.mark.parametrize("path", ["a;b", "a%2Fb", "a%2e", "a/.", "a//", ".", "./a", "../a", "/a"])

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 from harness.real_files import File
 from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster.parsers.strictest import StrictestRobotParser
-from scrapy_koster.protocol.reading import Rfc9309
 
-OTHER_RECORDS = re.compile(rb"(?im)^(?![ \t]*(user-agent|allow|disallow)[ \t]*:)[^\r\n]*")
 AGENT = re.compile(rb"(?im)^[ \t]*user-agent[ \t]*:[ \t]*([^#\r\n]*?)[ \t]*(?=#|\r|\n|\Z)")
 NAMES = re.compile(rb"(?im)^user-agent: *([a-z_-]+)")
-
-
-def without_other_records(body: bytes, _robot: str) -> bytes:
-    """2.2.4: other lines end neither the agents nor a group; to Protego most of them do."""
-    return OTHER_RECORDS.sub(b"", body)
 
 
 def without_other_names(body: bytes, robot: str) -> bytes:
@@ -29,36 +21,6 @@ def without_other_names(body: bytes, robot: str) -> bytes:
         lambda line: line[0] if line[1].lower() in (b"*", robot.encode()) else b"user-agent: 0",
         body,
     )
-
-
-CAUSES: dict[str, Callable[[bytes, str], bytes]] = {
-    "other records end the agents": without_other_records,
-    "a name within the robot's": without_other_names,
-}
-
-
-def cause_of(body: bytes, url: str, robot: str) -> str:
-    """Return the cause without which Protego says what RFC 9309 does."""
-    ours = Rfc9309(body).allowed(url, robot)
-    for name, change in CAUSES.items():
-        changed = change(body, robot)
-        same = Rfc9309(changed).allowed(url, robot) is ours
-        if same and ProtegoRobotParser(changed, None).allowed(url, robot) is ours:
-            return name
-    return f"{robot} {url}"
-
-
-@pytest.mark.slow
-def test_each_difference_has_a_cause(corpus: list[File]) -> None:
-    causes: Counter[str] = Counter()
-    for body, urls in corpus:
-        robots = {"figtree", *(name.decode().lower() for name in NAMES.findall(body)[:4])}
-        ours, theirs = Rfc9309(body), ProtegoRobotParser(body, None)
-        for robot in robots:
-            for url in urls:
-                if ours.allowed(url, robot) is not theirs.allowed(url, robot):
-                    causes[cause_of(body, url, robot)] += 1
-    assert set(causes) == set(CAUSES)
 
 
 @pytest.mark.slow

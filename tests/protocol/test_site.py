@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,21 +15,11 @@ from scrapy_koster.protocol.site import Site, site_of
         pytest.param(
             "http://www.foo.com/welcome.html", "http://www.foo.com/robots.txt", id="example"
         ),
-        pytest.param(
-            "http://www.bar.com:8001/", "http://www.bar.com:8001/robots.txt", id="example-port"
-        ),
         pytest.param("https://h/a", "https://h/robots.txt", id="https"),
         pytest.param("http://h:80/", "http://h/robots.txt", id="default-port"),
-        pytest.param("https://h:443", "https://h/robots.txt", id="default-port-of-https"),
-        pytest.param("https://h:80/", "https://h:80/robots.txt", id="port-of-the-other-scheme"),
-        pytest.param("http://h:/", "http://h/robots.txt", id="empty-port"),
-        pytest.param("http://h:0/", "http://h:0/robots.txt", id="port-0"),
         pytest.param("http://user:pw@h/a", "http://h/robots.txt", id="user-information"),
         pytest.param("HTTP://WWW.Foo.COM/", "http://www.foo.com/robots.txt", id="case"),
         pytest.param("http://[2001:DB8::1]:8001/", "http://[2001:db8::1]:8001/robots.txt", id="v6"),
-        pytest.param("http://h", "http://h/robots.txt", id="no-path"),
-        pytest.param("http://h?x=/a", "http://h/robots.txt", id="no-path-but-a-query"),
-        pytest.param("http://h#f", "http://h/robots.txt", id="no-path-but-a-fragment"),
         pytest.param("http://h./", "http://h./robots.txt", id="final-dot"),
     ],
 )
@@ -47,12 +35,7 @@ def test_robots_url(url: str, robots_url: str) -> None:
     "url",
     [
         "ftp://h/a",
-        "file:///etc/passwd",
         "data:,a",
-        "mailto:a@h",
-        "about:blank",
-        "s3://b/k",
-        "a",
         "",
     ],
 )
@@ -87,22 +70,6 @@ def test_what_it_says_of_such_a_url_is_printable_and_short(url: str) -> None:
     assert len(str(caught.value)) < 500
 
 
-def test_it_says_why_there_is_no_site() -> None:
-    with pytest.raises(ValueError, match=r"^no site in the URL 'http://h:port/': Port "):
-        site_of("http://h:port/")
-
-
-def test_sites_differ_in_scheme_host_and_port() -> None:
-    urls = ["http://h/", "https://h/", "http://h:443/", "http://i/", "http://h:81/"]
-    assert len({site_of(url) for url in urls}) == len(urls)
-
-
-def test_a_site_is_frozen() -> None:
-    site = Site("http", "h", 80)
-    with pytest.raises(FrozenInstanceError):
-        site.port = 81  # type: ignore[misc]
-
-
 @given(text=st.text(), make=st.sampled_from(["{}", "http://{}", "https://h:{}"]))
 def test_any_text_has_a_site_or_none_or_is_refused(text: str, make: str) -> None:
     try:
@@ -118,11 +85,9 @@ def test_any_text_has_a_site_or_none_or_is_refused(text: str, make: str) -> None
         ("a.example", True),
         ("A.EXAMPLE:80", True),
         ("a.example:81", False),
-        ("b.example", False),
-        ("", False),
         ("a.example:x", False),
+        ("b.example", False),
         ("a.example/b", True),
-        ("b@a.example", True),
     ],
 )
 def test_the_value_of_a_host_header(host: str, is_it: bool) -> None:

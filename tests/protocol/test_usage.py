@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
-from copy import deepcopy
 
 import pytest
 
@@ -18,7 +16,6 @@ from scrapy_koster.protocol.usage import (
     UsageAction,
     UsageChoice,
     UsageUnknown,
-    combined,
     is_too_long,
     kept_of,
     preferences_in,
@@ -44,7 +41,6 @@ def header(**labels: str) -> Statement:
         # 6: "to allow model training, disallow search, with the preference for other categories
         # being unknown".
         pytest.param(b"train-ai=y, search=n", stated(train_ai="y", search="n"), id="6-example"),
-        pytest.param(b"train-ai=n", stated(train_ai="n"), id="attach-1.2-example"),
         # 3: "In the absence of a statement of preference, all usage categories are assigned a
         # preference value of unknown".
         pytest.param(b"", (), id="3-nothing"),
@@ -55,16 +51,11 @@ def header(**labels: str) -> Statement:
         pytest.param(b"train-ai=N", (), id="6.2-case-of-a-value"),
         # 6.1: "lowercase latin characters (a-z), digits (0-9), "_", "-", ".", or "*"".
         pytest.param(b"*a_1-2.b*=n", (("*a_1-2.b*", DISALLOW),), id="6.1-characters"),
-        pytest.param(b"1a=n, search=n", (), id="6.1-a-digit-begins-no-key"),
         # 6.2: "single byte Tokens".
         pytest.param(b'train-ai="n"', (), id="6.2-a-string"),
         pytest.param(b"train-ai=yes, search=no", (), id="6.2-other-tokens"),
         pytest.param(b"train-ai=?0", (), id="6.2-a-boolean"),
-        pytest.param(b"train-ai=0", (), id="6.2-a-number"),
         pytest.param(b"train-ai=(n)", (), id="6.2-an-inner-list"),
-        pytest.param(b"train-ai=:bg==:", (), id="6.2-bytes"),
-        pytest.param(b'train-ai=%"n"', (), id="6.2-a-display-string"),
-        pytest.param(b"train-ai=@1", (), id="6.2-a-date"),
         # 6.4: "any unknown labels MUST be ignored" in what is known (test_of_unknown_labels).
         pytest.param(b"train-ai=n, new=y", (*stated(train_ai="n"), ("new", ALLOW)), id="6.4-label"),
         # 6.4: "any unknown parameters MUST be ignored".
@@ -80,17 +71,10 @@ def header(**labels: str) -> Statement:
         # 6.5.2: "parameters even though the preference is unknown". What the example has behind
         # its last semicolon is no parameter, so the parsing fails: unknown as well.
         pytest.param(b'train-ai;has;parameters="?";', (), id="6.5.2-example-as-printed"),
-        pytest.param(b'train-ai;has;parameters="?"', (), id="6.5.2-example-that-parses"),
         # RFC 9651, 4.2.2.
         pytest.param(b"train-ai=n,", (), id="9651-trailing-comma"),
-        pytest.param(b"train-ai = n", (), id="9651-space-around-the-equals-sign"),
-        pytest.param(b"train-ai=n search=n", (), id="9651-no-comma"),
         pytest.param(b"train-ai=n\t,\tsearch=n", stated(train_ai="n", search="n"), id="9651-tabs"),
-        pytest.param(b"train-ai=n; search=n", stated(train_ai="n"), id="9651-a-semicolon"),
-        pytest.param(b"train-ai=\xff", (), id="9651-not-ASCII"),
-        pytest.param(b"train-ai=n\0", (), id="9651-NUL"),
         pytest.param(b"train-ai=n, d=@999999999999999", (), id="9651-a-date-of-no-calendar"),
-        pytest.param(b'train-ai=n, d=%"%ff"', (), id="9651-no-UTF-8"),
     ],
 )
 def test_a_dictionary(value: bytes, expected: Stated) -> None:
@@ -105,19 +89,12 @@ def test_a_dictionary(value: bytes, expected: Stated) -> None:
             stated(search="y", ai_input="n", train_ai="n", ai_use="n"),
             id="example",
         ),
-        pytest.param(b"ai-input=yes", stated(ai_input="y"), id="ai-input does not allow ai-use"),
         pytest.param(
             b"ai-use=yes, ai-input=no", stated(ai_use="n", ai_input="n"), id="ai-use and ai-input"
         ),
-        pytest.param(b"ai-use=no, ai-input=yes", stated(ai_use="n", ai_input="y"), id="ai-use"),
-        pytest.param(b"search=yes,ai-train=no", stated(search="y", train_ai="n"), id="no space"),
         pytest.param(b"use=reference, ai-train=yes", stated(train_ai="y"), id="use"),
-        pytest.param(b"use=immediate", (), id="use alone"),
         pytest.param(b"ai-train=n, train-ai=yes", stated(train_ai="n"), id="both names"),
-        pytest.param(b"train-ai=yes, ai-train=no", stated(train_ai="n"), id="the last is stricter"),
         pytest.param(b"ai-train=No", (), id="case"),
-        pytest.param(b"AI-train=no", (), id="case of a label"),
-        pytest.param(b'ai-train="no"', (), id="a string"),
         pytest.param(b"/a/ ai-train=no", (), id="a path"),
     ],
 )
@@ -131,13 +108,10 @@ def test_a_content_signal(value: bytes, expected: Stated) -> None:
         # 5.1: "If any statement of preference indicates that the usage is disallowed, the result
         # is that the usage is disallowed."
         ("yn", DISALLOW),
-        ("ny", DISALLOW),
-        ("n", DISALLOW),
         ("n-", DISALLOW),
         # "Otherwise, if any statement of preference allows the usage, the result is that the
         # usage is allowed."
         ("y", ALLOW),
-        ("-y", ALLOW),
         # "Otherwise, the preference for that category is unknown."
         ("-", UNKNOWN),
         ("", UNKNOWN),
@@ -145,7 +119,6 @@ def test_a_content_signal(value: bytes, expected: Stated) -> None:
 )
 def test_combination(said: str, expected: Preference) -> None:
     statements = [header() if each == "-" else header(search=each) for each in said]
-    assert combined(statements, "search") is expected
     assert Usage(tuple(statements)).preference("search") is expected
     assert Usage(tuple(statements)).preference("train-ai") is UNKNOWN
 
@@ -184,10 +157,6 @@ def test_ai_input_disallows_ai_use(read: Callable[[bytes], Stated]) -> None:
     assert choice.disallowed(said) is said[0]
 
 
-def test_ai_use_is_known() -> None:
-    assert Usage((header(ai_use="n"),)).preferences() == {"ai-use": DISALLOW}
-
-
 def test_many_unknown_labels() -> None:
     keys = ", ".join(f"k{n}=n" for n in range(1000))
     found = dict(preferences_in(f"{keys}, train-ai=n, {'k' * 65}=n".encode()))
@@ -203,20 +172,6 @@ def test_what_is_too_long_to_be_read_disallows(read: object) -> None:
     assert not is_too_long(padding)
     assert tokens_in(padding) is not None
     assert is_too_long(padding + b"y")
-
-
-def test_a_dictionary_of_the_least_size_that_a_parser_has_to_support() -> None:
-    """RFC 9651, 3.2: "at least 1024 key/value pairs and keys with at least 64 characters"."""
-    keys = ", ".join(f"k{n:063}=n" for n in range(1024))
-    assert dict(preferences_in(f"{keys}, train-ai=n".encode()))["train-ai"] is DISALLOW
-
-
-def test_what_a_dictionary_has() -> None:
-    assert tokens_in(b'train-ai=yes, search="n", x;y=z') == {
-        "train-ai": "yes", "search": None, "x": None
-    }  # fmt: skip
-    assert tokens_in(b"A=n") is None
-    assert tokens_in(b"") == {}
 
 
 def test_usage_as_text_and_for_json() -> None:
@@ -255,24 +210,12 @@ def test_the_line_of_a_statement() -> None:
     assert header().as_line() is None
 
 
-def test_usage_is_frozen_and_a_value() -> None:
-    usage = Usage((header(search="y"),))
-    with pytest.raises(AttributeError, match="cannot assign"):
-        usage.labels = frozenset()  # type: ignore[misc]
-    for same in (Usage((header(search="y"),)), deepcopy(usage), pickle.loads(pickle.dumps(usage))):
-        assert same == usage
-        assert hash(same) == hash(usage)
-    assert usage != Usage((header(search="n"),))
-    assert usage != Usage((header(search="y"),), labels=frozenset())
-
-
 @pytest.mark.parametrize(
     ("purposes", "unknown", "said", "unfit"),
     [
         ((), UsageUnknown.DROP, {"train_ai": "n"}, None),
         (("train-ai",), UsageUnknown.KEEP, {"train_ai": "n"}, "train-ai"),
         (("train-ai",), UsageUnknown.KEEP, {"train_ai": "y"}, None),
-        (("train-ai",), UsageUnknown.KEEP, {"search": "n"}, None),
         (("train-ai",), UsageUnknown.DROP, {"train_ai": "y"}, None),
         (("train-ai",), UsageUnknown.DROP, {}, "train-ai"),
         (("train-ai", "search"), UsageUnknown.DROP, {"search": "n"}, "search"),

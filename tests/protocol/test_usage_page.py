@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_koster.protocol.metatags import Syntax
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Preference, Usage
 from scrapy_koster.protocol.usage_page import (
     HeaderFields,
@@ -21,7 +20,7 @@ def of_headers(**fields: list[bytes]) -> str:
 
 def of_page(html: str, **fields: list[bytes]) -> Usage:
     headers = HeaderFields(**fields)
-    return Usage(page_statements(headers, html.encode(), FIGTREE, syntax=Syntax.HTML))
+    return Usage(page_statements(headers, html.encode(), FIGTREE))
 
 
 @pytest.mark.parametrize(
@@ -30,10 +29,8 @@ def of_page(html: str, **fields: list[bytes]) -> Usage:
         # Attach, 1.2.
         ([b"train-ai=n"], "train-ai=n"),
         # Attach, 2: "a structured field dictionary".
-        ([b"train-ai=n, search=y"], "search=y, train-ai=n"),
         ([b"/a train-ai=n"], ""),
         ([b'train-ai="n"'], ""),
-        ([b""], ""),
         # RFC 9651, 4.2: lines are joined by commas before the parsing.
         ([b"train-ai=n", b"search=y"], "search=y, train-ai=n"),
         ([b"train-ai=n", b"train-ai=y"], "train-ai=y"),
@@ -49,13 +46,8 @@ def test_content_usage(values: list[bytes], expected: str) -> None:
     ("value", "expected"),
     [
         (b"1", "tdm=n"),
-        (b" 1\t", "tdm=n"),
         (b"0", "tdm=y"),
         (b"2", ""),
-        (b"", ""),
-        (b"yes", ""),
-        (b"01", ""),
-        (b"\xb9", ""),
     ],
 )
 def test_tdm_reservation(value: bytes, expected: str) -> None:
@@ -102,10 +94,8 @@ def test_a_policy_is_shown() -> None:
         ("noai", "train-ai=n"),
         ("NoAI, NoImageAI", "noimageai=n, train-ai=n"),
         ("noimageai", "noimageai=n"),
-        ("noai noindex", "train-ai=n"),
         ("none", ""),
         ("noaix", ""),
-        ("ai", ""),
     ],
 )
 def test_noai(content: str, expected: str) -> None:
@@ -134,7 +124,6 @@ def test_a_tag_that_is_too_long_to_be_read() -> None:
     [
         "<title><meta name=tdm-reservation content=1></title>",
         "<!-- <meta name=tdm-reservation content=1> -->",
-        "<template><meta name=tdm-reservation content=1></template>",
         "<meta name=description content='tdm-reservation 1'>",
     ],
 )

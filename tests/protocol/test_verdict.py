@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import pickle
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +15,7 @@ from twisted.python.failure import Failure as TwistedFailure
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Answer, Copy, Failure
 from scrapy_koster.protocol.defect import ParserDefectError
-from scrapy_koster.protocol.delay import Delay, delay_of
+from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
 from scrapy_koster.protocol.reading import RobotsTxt, Strictest
@@ -25,6 +23,7 @@ from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled
+from scrapy_koster.protocol.usage import Origin, Statement
 from scrapy_koster.protocol.verdict import (
     Source,
     Verdict,
@@ -32,7 +31,7 @@ from scrapy_koster.protocol.verdict import (
     permission,
     verdict_on,
 )
-from scrapy_koster.protocol.wording import shown, text_of, utc
+from scrapy_koster.protocol.wording import shown, text_of
 
 SITE = Site("http", "www.fict.org", 80)
 BODY = b"User-agent: fig\nUser-agent: tree\nDisallow: /org/plans.html\n"
@@ -97,18 +96,6 @@ def changed(**changes: Any) -> Verdict:
             id="many agents",
         ),
         pytest.param(
-            {"allowed": True, "record": Heading(MANY.agents[:4]), "rule": None},
-            "allowed by https://fict.org/robots.txt: no rule of the record at line 4 for a4, a5,"
-            " a6, ... matches (3.2.2)",
-            id="four agents",
-        ),
-        pytest.param(
-            {"allowed": True, "record": Heading(MANY.agents[:3]), "rule": None},
-            "allowed by https://fict.org/robots.txt: no rule of the record at line 4 for a4, a5,"
-            " a6 matches (3.2.2)",
-            id="three agents",
-        ),
-        pytest.param(
             {"record": Heading([Line(1, b"user-agent", b"a" * 41)]), "rule": None},
             "forbidden by https://fict.org/robots.txt: no rule of the record at line 1 for "
             + "a" * 37
@@ -119,11 +106,6 @@ def changed(**changes: Any) -> Verdict:
             {"allowed": True, "record": None, "rule": None, "section": "3.2.1"},
             "allowed by https://fict.org/robots.txt: no record for fig (3.2.1)",
             id="no record",
-        ),
-        pytest.param(
-            {"allowed": True, "record": None, "rule": None, "robot": "", "section": "3.2.1"},
-            "allowed by https://fict.org/robots.txt: no record for * (3.2.1)",
-            id="no name",
         ),
         pytest.param(
             {"section": "2.2.2", "standard": Standard.RFC_9309},
@@ -165,12 +147,6 @@ def changed(**changes: Any) -> Verdict:
             "forbidden by http://www.fict.org/robots.txt: it cannot be retrieved (HTTP 503), 3"
             " attempts failed (3.1)",
             id="unavailable",
-        ),
-        pytest.param(
-            {"known": replace(FAILURE, attempts=1), "section": "3.1"},
-            "forbidden by http://www.fict.org/robots.txt: it cannot be retrieved (HTTP 503),"
-            " 1 attempt failed (3.1)",
-            id="unavailable once",
         ),
         pytest.param(
             {"ground": Ground.MISSING, "known": replace(COPY, status=404), "section": "3.1"},
@@ -295,20 +271,6 @@ def test_json_is_bounded() -> None:
     assert len(json.dumps(verdict)) < 110_000
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0, "1970-01-01T00:00:00Z"),
-        (1e9 + 0.9, "2001-09-09T01:46:40Z"),
-        (-1.0, "1970-01-01T00:00:00Z"),
-        (1e300, "9999-12-31T23:59:59Z"),
-        (float("inf"), "9999-12-31T23:59:59Z"),
-    ],
-)
-def test_times(seconds: float, text: str) -> None:
-    assert utc(seconds) == text
-
-
 @given(st.binary(), st.integers(3, 40))
 def test_octets_are_shown_harmless_and_bounded(octets: bytes, limit: int) -> None:
     for text in (shown(octets, limit), text_of(Line(1, octets, octets), limit)):
@@ -328,7 +290,9 @@ def judged(
     step: Settled,
     parser: object,
     policy: Policy = Policy(),  # noqa: B008
+    *,
     too_long: Delay | None = None,
+    stated: Statement | None = None,
 ) -> Verdict:
     assert parser is None or isinstance(parser, RobotsTxt | Strictest | YesOrNo)
     url, robot = f"{SITE}{path}", "Fig/0.1"
@@ -342,6 +306,7 @@ def judged(
         policy=policy,
         forbidden=forbidden_spelling(url, robot, permission(step, parser, policy)),
         too_long=too_long,
+        stated=stated,
     )
 
 
@@ -365,24 +330,6 @@ def test_both_standards_have_their_say() -> None:
     assert (by_both.also.standard, by_both.also.rule) == (Standard.RFC_9309, RULE)
     by_one = judged("/a.pdf", Obey(COPY, 0), Strictest(body))
     assert (by_one.standard, by_one.line, by_one.also) == (Standard.RFC_9309, 4, None)
-
-
-def test_what_the_other_standard_has_no_line_for() -> None:
-    also = Ruling(True, "2.2.1", None, None, Standard.RFC_9309)
-    verdict = changed(also=also)
-    assert str(verdict).endswith(" (3.2.2) and no group for fig (RFC 9309, 2.2.1)")
-    assert verdict.to_dict()["also"] == {
-        "allowed": True,
-        "section": "2.2.1",
-        "because": "no group for fig (RFC 9309, 2.2.1)",
-        "line": None,
-        "rule": None,
-        "record": None,
-    }
-
-
-def test_a_parser_that_names_no_line_has_no_standard() -> None:
-    assert replace(FORBIDDEN, is_explained=False).to_dict()["standard"] is None
 
 
 @pytest.mark.parametrize(("path", "allowed"), [("/", True), ("/org/plans.html", False)])
@@ -431,6 +378,14 @@ def test_what_the_rules_allow_is_forbidden_by_a_delay(step: Settled, parser: obj
     assert verdict.because() == f"line 4 'Crawl-delay: 90.5', {TOO_LONG}"
 
 
+def test_a_statement_that_disallows_a_purpose() -> None:
+    stated = Statement(origin=Origin.ROBOTS_TXT, text="Content-Usage: train-ai=n", line=4)
+    verdict = judged("/", Obey(COPY, 0), RobotsTxt(BODY), stated=stated)
+    assert (verdict.allowed, verdict.ground, verdict.line) == (False, Ground.USAGE, 4)
+    assert "line 4 'Content-Usage: train-ai=n' of robots.txt, which disallows a use" in str(verdict)
+    assert judged("/org/plans.html", Obey(COPY, 0), RobotsTxt(BODY), stated=stated).stated is None
+
+
 def test_a_delay_without_a_line() -> None:
     verdict = judged("/", Obey(COPY, 0), YesOrNo(), too_long=Delay(90.5, None))
     assert (verdict.allowed, verdict.line) == (False, None)
@@ -446,15 +401,6 @@ def test_what_the_rules_forbid_is_forbidden_by_them(parser: object, delay: Delay
     assert verdict == judged("/org/plans.html", Obey(COPY, 0), parser)
     assert not verdict.allowed
     assert verdict.delay is None
-
-
-@pytest.mark.parametrize(
-    ("said", "delay"),
-    [(None, None), (0, None), (2, 2.0), (0.5, 0.5), (-1, None), (math.inf, None), (math.nan, None)],
-)
-def test_the_delay_of_a_parser_that_names_no_line(said: Any, delay: float | None) -> None:
-    parser = SimpleNamespace(allowed=lambda *_: True, crawl_delay=lambda _: said)
-    assert delay_of(parser, "fig") == (None if delay is None else Delay(delay, None))
 
 
 @pytest.mark.parametrize(

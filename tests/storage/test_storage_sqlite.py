@@ -61,21 +61,6 @@ def refusal(path: Path) -> str:
 # The file
 
 
-def test_survives_reopening(path: Path) -> None:
-    with closing(SQLiteStorage(str(path))) as first:
-        first.put(A, COPY)
-        first.put(B, FAILURE)
-    with closing(SQLiteStorage(str(path))) as second:
-        assert dict(second.sites()) == {A: COPY, B: FAILURE}
-
-
-def test_parent_directories_are_created(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b" / "robots.sqlite3"
-    with closing(SQLiteStorage(str(path))) as storage:
-        storage.put(A, COPY)
-    assert path.is_file()
-
-
 @pytest.mark.parametrize("name", [":memory:", "file:a?mode=memory", "a'b"])
 def test_every_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
@@ -180,15 +165,6 @@ def test_a_killed_writer_loses_no_put_that_was_done(path: Path, puts: int) -> No
 
 
 # Files that cannot be used
-
-
-def test_a_directory_in_place_of_the_file(tmp_path: Path) -> None:
-    assert "unable to open database file" in refusal(tmp_path)
-
-
-def test_a_name_that_is_none() -> None:
-    with pytest.raises(StorageError, match="null"):
-        SQLiteStorage("a\0b")
 
 
 def test_garbage(path: Path) -> None:

@@ -11,7 +11,7 @@ from scrapy.http import Response
 from scrapy_koster.crawl.components.optional import OptionalMiddleware
 from scrapy_koster.crawl.config import PageSource
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, syntax_of, tokens_of
+from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, tokens_of
 from scrapy_koster.protocol.robotsmeta import (
     NO_DIRECTIVES,
     Directives,
@@ -79,9 +79,9 @@ class RobotsMetaMiddleware(OptionalMiddleware):
             for token in tokens_of(request, self._config.robot):
                 found |= directives_of_headers(said, token)
         if self._reads_metas and may_have_metas(response):
-            page, syntax = octets_of(response), syntax_of(type(response), response.headers)
+            page = octets_of(response)
             for token in tokens_of(request, self._config.robot):
-                found |= directives_of_page(page, token, syntax=syntax)
+                found |= directives_of_page(page, token)
         return found
 
     def _passes(self, output: Any, response: Response, directives: Directives) -> bool:

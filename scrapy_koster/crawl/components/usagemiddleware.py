@@ -14,7 +14,7 @@ from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.optional import OptionalMiddleware
 from scrapy_koster.crawl.config import DAY_SECS
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, syntax_of, tokens_of
+from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, tokens_of
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
 from scrapy_koster.protocol.usage_page import HeaderFields, header_statements, page_statements
 
@@ -95,12 +95,11 @@ class UsageMiddleware(OptionalMiddleware):
         fields, labels = _fields(response.headers), self._choice.labels
         is_page = may_have_metas(response)
         page = octets_of(response) if is_page else b""
-        syntax = syntax_of(type(response), response.headers)
 
         def read(token: str) -> tuple[Statement, ...]:
             if not is_page:
                 return header_statements(fields, token, labels=labels)
-            return page_statements(fields, page, token, syntax=syntax, labels=labels)
+            return page_statements(fields, page, token, labels=labels)
 
         # A statement for several names of the robot counts once.
         tokens = tokens_of(request, self._config.robot)

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from scrapy_koster.crawl.robot import sent_user_agent
-from scrapy_koster.protocol.metatags import Syntax
 from scrapy_koster.protocol.nametoken import joined, names_of
 
 if TYPE_CHECKING:
     from scrapy import Request
-    from scrapy.http import Headers
 
 _XHTML = b"http://www.w3.org/1999/xhtml"
 _XHTML_WITHIN_BYTES = 1024
@@ -35,16 +33,6 @@ def may_have_metas(response: Response) -> bool:
     if isinstance(response, HtmlResponse):
         return True
     return isinstance(response, XmlResponse) and _XHTML in response.body[:_XHTML_WITHIN_BYTES]
-
-
-def syntax_of(kind: type[Response], headers: Headers) -> Syntax:
-    """Return the syntax of a response of this *kind*, according to its Content-Type."""
-    if issubclass(kind, XmlResponse):
-        return Syntax.XML
-    # headers.get() would fold the case of the name in every call.
-    content_type = dict.get(headers, b"Content-Type") or (b"",)
-    is_xml = b"xhtml+xml" in content_type[-1].lower()
-    return Syntax.XML if is_xml else Syntax.HTML
 
 
 def octets_of(response: Response) -> bytes:
