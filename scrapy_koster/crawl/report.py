@@ -64,7 +64,7 @@ class RobotsReport:
         self._page = page
         self._log = Log(__name__, crawler)
         self._ticks: Ticks | None = None
-        self.counts = Counts(clock.epoch)
+        self.counts = Counts(clock.epoch, config.parser)
         for signal, handler in self.counts.handlers():
             crawler.signals.connect(handler, signal=signal)
         self.database = str(_new_file(config, crawler, clock))

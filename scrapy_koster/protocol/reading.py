@@ -300,9 +300,18 @@ class Strictest(Decider):
             return rfc9309
         return next((ruling for ruling in misspelt if not ruling.allowed), draft)
 
+    def record(self, robot: str | bytes) -> Record | None:
+        """Return the first record that *robot* must obey by the draft, or else by RFC 9309."""
+        draft, rfc9309 = (each.record(robot) for each in self._readings[:2])
+        return draft or rfc9309
+
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
         """Return the lines of each reading apart."""
         return [apart for each in self._readings for apart in each.lines_apart(robot, *fields)]
 
     def _read(self, robot: str | bytes) -> list[Rules]:
         return [rules for each in self._readings for rules in each.rules(robot)]
+
+
+WITH_RECORDS = (Reading, Strictest)
+"""The classes whose ``record`` returns the record that a robot must obey."""

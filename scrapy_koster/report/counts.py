@@ -10,7 +10,7 @@ from scrapy_koster import signals
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, last_copy
 from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.reading import Rfc9309
+from scrapy_koster.protocol.reading import WITH_RECORDS, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.usage import Preference
 from scrapy_koster.protocol.wording import shown, text_of
@@ -49,9 +49,10 @@ class Counts:
     See ``scrapy_koster.signals`` for their arguments.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        """*now* returns seconds since the epoch."""
+    def __init__(self, now: Callable[[], float], parser: type = RobotsTxt) -> None:
+        """*now* returns seconds since the epoch. *parser* reads the files."""
         self._now = now
+        self._no_record = 0 if issubclass(parser, WITH_RECORDS) else -1
         self.tally = Tally()
         self._seen: Counter[tuple[str, str, int]] = Counter()
         self._samples = 0
@@ -104,7 +105,7 @@ class Counts:
         tally.put(
             "site",
             name,
-            record_line=agents[0].number if agents else 0,
+            record_line=agents[0].number if agents else self._no_record,
             record=printable(", ".join(shown(a.value, _AGENT_CHARS) for a in agents)),
             delay=shown(next(delays, b""), _DELAY_CHARS),
         )

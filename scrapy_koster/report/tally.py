@@ -34,7 +34,7 @@ FACTS = (
     "expires",
     "bytes",
     "digest",  # of the body as received, as in an archive
-    "record_line",  # of the obeyed record, or 0
+    "record_line",  # of the obeyed record; 0 for none, -1 if a foreign parser has no records
     "record",
     "delay",  # Crawl-delay of the record
     "redirect",

@@ -119,6 +119,28 @@ async def test_equal_to_the_stats_and_to_the_servers(
     await exact(crawl, server, tmp_path, 20)
 
 
+@pytest.mark.parametrize(
+    "parser",
+    [
+        "scrapy_koster.KosterRobotParser",
+        "scrapy_koster.Rfc9309RobotParser",
+        "scrapy_koster.StrictestRobotParser",
+        "scrapy.robotstxt.ProtegoRobotParser",
+    ],
+)
+async def test_an_obeyed_record_is_one_by_each_parser(
+    crawl: Crawl, server: Server, tmp_path: Path, parser: str
+) -> None:
+    site, other = server.site(), server.site()
+    site.robots, other.robots = RULES, "User-agent: other\nDisallow: /\n"
+    settings = {**QUICK, "KOSTER_REPORT": str(tmp_path / "page.html"), "KOSTER_PARSER": parser}
+    result = await crawl(urls=[site.url("/page"), other.url("/page")], settings=settings)
+    because = read(report_of(result).database).allowed_because
+    is_foreign = not parser.startswith("scrapy_koster")
+    assert because["by its rules"] == 1 + is_foreign
+    assert because["no record for this robot"] == 1 - is_foreign
+
+
 class PageSpider(RecordingSpider):
     def page(self, response: Response) -> Any:
         yield {"url": response.url}

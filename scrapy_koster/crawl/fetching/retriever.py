@@ -15,7 +15,6 @@ from scrapy_koster.crawl.decision import checked_watch
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.states import Facts
-from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import (
     Answer,
     Copy,
@@ -28,6 +27,7 @@ from scrapy_koster.protocol.access import (
 )
 from scrapy_koster.protocol.defect import checked_parser, guarded
 from scrapy_koster.protocol.printable import error_text
+from scrapy_koster.protocol.reading import WITH_RECORDS
 from scrapy_koster.protocol.standing import Access
 from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.usage_lines import usage_lines
@@ -268,7 +268,7 @@ class Retriever:
     ) -> None:
         """Send the record for *robot* to the receivers of ``signals.robots_read``."""
         record = None
-        if isinstance(parser, KosterRobotParser):
+        if isinstance(parser, WITH_RECORDS):
             record = guarded(parser, "record", lambda: parser.record(robot))
         statements = () if usage is None else usage.listed(robot)
         named = {"site": site, "copy": copy, "record": record, "statements": statements}
