@@ -96,13 +96,6 @@ def test_the_open_throttling_proposal(server: Server) -> None:
     assert "DownloaderInterface" not in crawl.log
 
 
-SOME = [
-    *(internal for internal in INTERNALS if not internal.place),
-    *[internal for internal in INTERNALS if internal.place][::4],
-]
-"""Those without which a crawl goes on, and some without which none begins."""
-
-
 def needed_name(internal: Internal) -> Internal | None:
     """The first name that each crawl needs among those that are renamed with this one."""
     last = internal.name.rpartition(".")[2]
@@ -112,7 +105,7 @@ def needed_name(internal: Internal) -> Internal | None:
     return None
 
 
-@pytest.mark.parametrize("internal", SOME, ids=lambda internal: internal.name)
+@pytest.mark.parametrize("internal", INTERNALS, ids=lambda internal: internal.name)
 def test_one_name_is_missing(internal: Internal, server: Server) -> None:
     crawl = crawl_without(server, internal.name)
     needed = needed_name(internal)
@@ -122,7 +115,7 @@ def test_one_name_is_missing(internal: Internal, server: Server) -> None:
         check_obeyed(crawl)
 
 
-@pytest.mark.parametrize("internal", QUEUE_INTERNALS[::4], ids=lambda internal: internal.name)
+@pytest.mark.parametrize("internal", QUEUE_INTERNALS, ids=lambda internal: internal.name)
 def test_a_name_of_the_queue_is_missing(internal: Internal, server: Server) -> None:
     """A user who has named the queue learns of it before a page is fetched."""
     crawl = crawl_without(server, internal.name, **QUEUE)
