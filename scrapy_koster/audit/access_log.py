@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.logfile import Lines, LogError
 from scrapy_koster.audit.naming import HEADER_CHARS, Namer
-from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, Row, TextFormat
+from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, Row, TextFormat, decoded
 from scrapy_koster.audit.times import seconds_or_none
 from scrapy_koster.audit.w3clines import W3cFormat, is_w3c
 from scrapy_koster.protocol.printable import printable
@@ -49,7 +49,7 @@ def names_of(namer: Namer) -> Names:
     """Return a cached function from a header to the name of a robot, None for a browser."""
 
     def name_in(header: bytes | str) -> str | None:
-        text = _text(header)
+        text = decoded(header)
         return NAMELESS if text in ("", "-") else namer.named(text)
 
     return lru_cache(HEADERS_KEPT)(name_in)
@@ -130,11 +130,8 @@ class AccessLog:
         add, name_in, seconds = visits.append, self._names, self._time
         rows = format_.rows(piece)
         unread = browsers = 0
-        last, secs = None, None
         for client, time, request, status, size, agent, _ in self._of_site(rows):
-            if time != last:
-                last, secs = time, seconds(time)
-            if secs is None:
+            if (secs := seconds(time)) is None:
                 unread += 1
                 continue
             name = name_in(agent[:HEADER_CHARS])
@@ -155,7 +152,7 @@ class AccessLog:
         """Return *rows* without requests to other hosts."""
         if (hosts := self._hosts) is None:
             return rows
-        wanted = [row for row in rows if _text(row[_HOST]).lower() in hosts]
+        wanted = [row for row in rows if decoded(row[_HOST]).lower() in hosts]
         self.elsewhere += len(rows) - len(wanted)
         return wanted
 
@@ -173,10 +170,6 @@ class AccessLog:
                 self.samples.append(printable(line.rstrip(b"\r\n"), _UNREAD_CHARS))
         self.lines += lines
         self.unread += lines - read
-
-
-def _text(field: bytes | str) -> str:
-    return field if isinstance(field, str) else field.decode("latin-1")
 
 
 def _size(file: BufferedReader) -> int | None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from scrapy_koster.audit.textlines import decoded
 from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def whole(client: bytes | str) -> str:
 
 def masked(client: bytes | str) -> str:
     """Return the network of an address, 192.0.2.0/24 or 2001:db8::/48, or the end of a name."""
-    text = _text(client)
+    text = decoded(client)
     try:
         address = ip_address(text.strip("[]"))
     except ValueError:
@@ -41,10 +42,6 @@ def masked(client: bytes | str) -> str:
         return printable(f"*.{kept}.{text.rpartition('.')[2]}" if kept else "*", _CHARS)
     bits = _IPV4_BITS if isinstance(address, IPv4Address) else _IPV6_BITS
     return str(ip_network(f"{address}/{bits}", strict=False))
-
-
-def _text(client: bytes | str) -> str:
-    return client if isinstance(client, str) else client.decode("latin-1")
 
 
 def networks_in(text: str) -> list[Any]:
@@ -100,7 +97,7 @@ class Ranges:
         if (networks := self._of(name)) is None:
             return None
         try:
-            address = ip_address(_text(client).strip("[]"))
+            address = ip_address(decoded(client).strip("[]"))
         except ValueError:
             return False
         address = getattr(address, "ipv4_mapped", None) or address

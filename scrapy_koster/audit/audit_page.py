@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from scrapy_koster.audit.kinds import Kind
+from scrapy_koster.audit.result import violated_rules
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.report.html import rendered
 from scrapy_koster.report.table import Table
 from scrapy_koster.report.writing import whole
 
 _HERE = Path(__file__).parent
-_ROBOTS_MOST = 1000
 _VIOLATIONS_MOST = 10_000
 _FIRST = ("robots", "violations")
 """The tables above the charts."""
@@ -98,18 +98,12 @@ def write_audit(found: Found, out: str) -> None:
 
 
 def _tables(found: Found) -> Iterator[Table]:
-    robots = found["robots"][:_ROBOTS_MOST]
-    violations = [
-        {**each, "robot": robot["name"]} for robot in robots for each in robot["violated_rules"]
-    ]
-    violations += [
-        {**each, "robot": "(others)"} for each in found["not_kept_apart"]["violated_rules"]
-    ]
+    robots, violations = found["robots"], [*violated_rules(found)][:_VIOLATIONS_MOST]
     for name, title, about, columns, rows, sort in (
         ("robots", "Robots", "Each robot, and whether it obeyed.", _ROBOTS, robots, 2),
         ("violations", "Disobeyed lines",
          "Each line of robots.txt that a robot disobeyed, with a sample path.",
-         _VIOLATIONS, violations[:_VIOLATIONS_MOST], 0),
+         _VIOLATIONS, violations, 0),
         ("pace", "Speed",
          "The time between two requests in whole seconds, and the largest bursts.",
          _PACE, robots, 1),

@@ -51,17 +51,11 @@ class Violation:
     def add(self, visit: Visit, version: int) -> None:
         """Count a request against the line of *version*."""
         secs, _, client, request, _, size = visit
-        self.first = min(self.first, secs) if self.count else secs
-        self.last = max(self.last, secs)
-        self.count += 1
-        self.octets += number_in(size)
-        self.versions.add(version)
-        if self.count <= _SAMPLED_OF:
-            if len(self.samples) < _SAMPLES:
-                sample = shown(method_and_path(request)[1], _SAMPLE_CHARS)
-                self.samples = list(dict.fromkeys([*self.samples, sample]))
-            if len(self.clients) < _SAMPLES:
-                self.clients = list(dict.fromkeys([*self.clients, client]))
+        one = Violation(1, number_in(size), 0, secs, secs, versions={version})
+        if self.count < _SAMPLED_OF:
+            one.samples.append(shown(method_and_path(request)[1], _SAMPLE_CHARS))
+            one.clients.append(client)
+        self.merge(one)
 
     def merge(self, other: Violation) -> None:
         """Add the counts of *other*."""

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from scrapy_koster.audit.access_log import (
-    NAMELESS,
-    AccessLog,
-    Format,
-    Opened,
-    Visit,
-    names_of,
-)
+from scrapy_koster.audit.access_log import NAMELESS, AccessLog, Format, Opened, Visit, names_of
 from scrapy_koster.audit.addresses import Ranges, Shown
 from scrapy_koster.audit.audited_robot import (
     CLIENTS_MOST,
@@ -21,14 +14,7 @@ from scrapy_koster.audit.audited_robot import (
     Violation,
     number_in,
 )
-from scrapy_koster.audit.judging import (
-    READINGS,
-    Decision,
-    Files,
-    Judge,
-    RobotsRequest,
-    Rule,
-)
+from scrapy_koster.audit.judging import READINGS, Decision, Files, Judge, RobotsRequest, Rule
 from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.merged_logs import merged_logs
 from scrapy_koster.audit.naming import By, Namer

@@ -63,12 +63,12 @@ def _row(line: str) -> Row | None:
             return None
     try:
         return _of_visit(_flat(found))
-    except (AttributeError, LookupError, TypeError):
+    except (AttributeError, LookupError, TypeError, ValueError):
         return None
 
 
 def _of_visit(found: Object) -> Row:
-    """Return a visit. Raises LookupError or TypeError for another object."""
+    """Return a visit. Raises LookupError, TypeError or ValueError for another object."""
     client, time, request, method, target, status, size, agent, host = (
         next((name for name in names if name in found), "") for names in _NAMES.values()
     )
@@ -76,6 +76,7 @@ def _of_visit(found: Object) -> Row:
         raise LookupError  # an application's log is no log of visits
     if not request:
         asked = f"{_text(found, method) or 'GET'} {asked}"
+    asked.encode("utf-8", "surrogateescape")  # raises ValueError for half of a surrogate pair
     if type(found[time]) not in _TIMES:
         raise TypeError
     return (

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from scrapy_koster.protocol.delay import delay_of
 from scrapy_koster.protocol.path import origin_and_path
@@ -80,10 +80,6 @@ class Files:
         """Return the number of the version at a time."""
         return bisect_right(self._since, secs) - 1
 
-    def within(self, start: float, end: float) -> range:
-        """Return the numbers of the versions from *start* to *end*, if *end* is not before."""
-        return range(self.at(start), self.at(end) + 1) if start <= end else range(0)
-
 
 class Judge:
     """The answers to the requests of robots."""
@@ -119,9 +115,8 @@ class Judge:
             return None
         if path.partition(b"?")[0] == b"/robots.txt":
             return RobotsRequest(method != b"HEAD")
-        url: Any = _ORIGIN + path
-        if path.isascii():
-            url = url.decode()
+        target = _ORIGIN + path
+        url = target.decode() if target.isascii() else target
         found = {
             (n, standard): _rule(reading, url, name)
             for n, standard, reading in self._read
@@ -150,7 +145,7 @@ def method_and_path(request: bytes | str) -> tuple[bytes, bytes]:
     Apache and nginx escape unprintable bytes as ``\\xhh``.
     """
     if isinstance(request, str):
-        request = _octets(request)
+        request = request.encode("utf-8", "surrogateescape")  # invalid UTF-8 is unchanged
     elif b"\\" in request:
         request = _ESCAPE.sub(_escaped, request)
     method, _, rest = request.partition(b" ")
@@ -164,14 +159,6 @@ def method_and_path(request: bytes | str) -> tuple[bytes, bytes]:
             return method, b""
         path = origin_and_path(path)[1].encode("latin-1")
     return method, path
-
-
-def _octets(text: str) -> bytes:
-    """Return the bytes of a text of JSON, with invalid UTF-8 unchanged."""
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half a character, written as an escape
-        return text.encode("utf-8", "surrogatepass")
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:
@@ -198,16 +185,11 @@ class Knowledge:
             self.fetched = secs
             self.version = files.at(secs) if standing.access is Access.BY_RULES else FREE
 
-    def versions(self, secs: float, grace_secs: float, files: Files) -> Sequence[int]:
-        """Return the versions that the robot can use at a time.
-
-        The result is empty if every possible copy has expired.
-        """
-        if self.fetched is None:
-            return files.within(secs - grace_secs, self.unseen_until)
-        return (self.version,) if secs < self.fetched + grace_secs else ()
-
     def excuses(self, decision: Decision, standard: Standard, secs: float, files: Files) -> bool:
-        """Return whether a copy that the robot can use allows a request."""
-        held = self.versions(secs, GRACE_SECS[standard], files)
-        return any(n == FREE or (n, standard) not in decision for n in held)
+        """Return whether a copy that the robot can use at the time *secs* allows a request."""
+        oldest = secs - GRACE_SECS[standard]  # an older copy has expired
+        if self.fetched is not None:
+            allows = self.version == FREE or (self.version, standard) not in decision
+            return allows and oldest < self.fetched
+        held = range(files.at(oldest), files.at(self.unseen_until) + 1)
+        return oldest <= self.unseen_until and any((n, standard) not in decision for n in held)

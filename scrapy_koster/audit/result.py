@@ -214,5 +214,11 @@ def _kinds(robots: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+def violated_rules(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the disobeyed lines of *found*, the result of ``to_dict``, with the ``robot``."""
+    for robot in (*found["robots"], {"name": "(others)", **found["not_kept_apart"]}):
+        yield from ({**rule, "robot": robot["name"]} for rule in robot["violated_rules"])
+
+
 def _time(secs: float | None) -> str | None:
     return None if secs is None else utc(secs)

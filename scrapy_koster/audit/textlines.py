@@ -54,6 +54,11 @@ _MEANS = {
 _VARIABLE = re.compile(r"\$(\{)?(\w+)(?(1)\})", re.ASCII)
 
 
+def decoded(field: bytes | str) -> str:
+    """Return a field of a log as text, a character for each byte."""
+    return field if isinstance(field, str) else field.decode("latin-1")
+
+
 class TextFormat(NamedTuple):
     """Reads the lines of a piece of a log at once."""
 

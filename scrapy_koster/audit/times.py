@@ -6,6 +6,8 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import TypeAlias
 
+from scrapy_koster.audit.textlines import decoded
+
 Time: TypeAlias = "bytes | str | float"
 """A time of a log: a text, or in JSON a number of seconds, milliseconds or less."""
 
@@ -33,7 +35,7 @@ def seconds_of(time: Time) -> int:
     """
     if isinstance(time, (int, float)):
         return _scaled(time)
-    text = time.decode("latin-1") if isinstance(time, bytes) else time
+    text = decoded(time)
     if match := _COMMON.fullmatch(text) or _ISO.fullmatch(text):
         found = match.groupdict("0")
         name = found.get("name", "").lower()
