@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy.exceptions import UsageError
 
@@ -18,10 +17,10 @@ from scrapy_koster.audit.addresses import Ranges, masked, networks_in, whole
 from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.judging import Files, Version
 from scrapy_koster.audit.kinds import Kind
-from scrapy_koster.audit.result import Result
+from scrapy_koster.audit.result import Result, violated_rules
 from scrapy_koster.audit.textlines import nginx_format
 from scrapy_koster.commands.output import opened, progress_of
-from scrapy_koster.commands.style import green, red, table
+from scrapy_koster.commands.style import Line, counted, green, red, table
 from scrapy_koster.commands.subcommand import (
     JSON,
     NOT_RETRIEVED,
@@ -35,13 +34,8 @@ from scrapy_koster.commands.subcommand import (
 from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.wording import STANDARD_KEYS
 
-if TYPE_CHECKING:
-    from scrapy_koster.commands.style import Line
-
-
 _DISOBEYED = 1
-_ROBOTS_SHOWN = 50
-_LINES_SHOWN = 50
+_SHOWN = 50
 _ROBOT_COLUMNS = (
     "ROBOT", "KIND", "REQUESTS", "ROBOTS.TXT", "DISOBEYED", "ONLY BY THIS", "IN GRACE", "GAP",
     "IN 10 S", "",
@@ -95,10 +89,7 @@ class Audit(Subcommand):
         if len(found["hosts"]) > 1 and run.opts.site is None:
             hosts = ", ".join(found["hosts"])
             run.warn(f"the log is of several hosts ({hosts}): --site leaves out others")
-        if run.opts.json:
-            yield json.dumps(found)
-        else:
-            yield from _as_text(found)
+        yield from run.answer(found, _as_text(found))
         if run.opts.output is not None:
             # The modules of a page import packages of the extra.
             from scrapy_koster.audit.audit_page import write_audit  # noqa: PLC0415
@@ -144,19 +135,18 @@ class _Logs:
 def _audited(run: Run) -> Result:
     opts = run.opts
     standards = {key: standard for standard, key in STANDARD_KEYS.items()}
-    show = whole if opts.clients else masked
     with usage_errors():
         given = nginx_format(opts.log_format) if opts.log_format is not None else None
     if [*opts.robots, *opts.logs].count("-") > 1:
         raise UsageError("standard input can be read once: give - once")
     site = None if opts.site is None else site_named(opts.site)
-    files = Files([_version(run, text) for text in opts.robots])
+    versions = [_version(run, text) for text in opts.robots]
     ranges, logs = _ranges(run), _Logs()
     with logs.until_interrupted():
         auditor, found = audit(
-            files,
+            Files(versions),
             [(name, partial(logs.opened, name)) for name in opts.logs],
-            show,
+            whole if opts.clients else masked,
             reading=standards[opts.reading],
             given=given,
             site=site,
@@ -201,17 +191,15 @@ def _as_text(found: dict[str, Any]) -> Iterator[Line]:
         for each in found["kinds"]:
             yield _headline(each)
         yield ""
-        yield from table(_ROBOT_COLUMNS, [_row(robot) for robot in robots[:_ROBOTS_SHOWN]])
+        yield from table(_ROBOT_COLUMNS, [_row(robot) for robot in robots[:_SHOWN]])
     elif found["lines"] > found["unread"]:
         yield "no robot came"
     else:
         yield "no line was read"
-    violations = [(robot["name"], each) for robot in robots for each in robot["violated_rules"]]
-    violations += [("(others)", each) for each in found["not_kept_apart"]["violated_rules"]]
+    violations = [_violation(each) for each in violated_rules(found)]
     if violations:
         yield ""
-        shown = [_violation(*each) for each in violations[:_LINES_SHOWN]]
-        yield from table(_VIOLATION_COLUMNS, shown)
+        yield from table(_VIOLATION_COLUMNS, violations[:_SHOWN])
     yield ""
     yield from _sums(found, len(violations))
 
@@ -246,15 +234,14 @@ def _notes(robot: dict[str, Any]) -> Iterator[str]:
     elif asked["after_disobeying"]:
         yield "fetched robots.txt only after disobeying"
     elif asked["pages_before"]:
-        count = asked["pages_before"]
-        yield f"fetched robots.txt after {count} request{'s' if count > 1 else ''}"
+        yield f"fetched robots.txt after {counted(asked['pages_before'], 'request')}"
     if (kept := speed["gaps_that_keep_it"]) is not None and kept < 1:
         yield f"kept Crawl-delay {speed['crawl_delay_secs']:g} in {kept:.0%} of gaps"
 
 
-def _violation(name: str, each: dict[str, Any]) -> tuple[str | int, ...]:
-    sample = each["samples"][0] if each["samples"] else ""
-    return each["count"], name, each["line"], each["rule"], each["first"], each["last"], sample
+def _violation(each: dict[str, Any]) -> tuple[str | int, ...]:
+    keys = ("count", "robot", "line", "rule", "first", "last")
+    return *(each[key] for key in keys), next(iter(each["samples"]), "")
 
 
 def _sums(found: dict[str, Any], violations: int) -> Iterator[Line]:
@@ -268,8 +255,8 @@ def _sums(found: dict[str, Any], violations: int) -> Iterator[Line]:
         (unknown["requests"], f"of {unknown['names']} programs that may not be robots"),
         (rest["requests"], f"of {rest['names']} further robots, counted together"),
         (rest["clients"], "of further clients without a name, counted together"),
-        (max(len(found["robots"]) - _ROBOTS_SHOWN, 0), "more robots: --json has them"),
-        (max(violations - _LINES_SHOWN, 0), "more lines disobeyed: --json has them"),
+        (max(len(found["robots"]) - _SHOWN, 0), "more robots: --json has them"),
+        (max(violations - _SHOWN, 0), "more lines disobeyed: --json has them"),
     ):
         if count:
             yield f"  {count} {what}"

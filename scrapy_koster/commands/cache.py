@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.style import dim, table
+from scrapy_koster.commands.style import Line, dim, table
 from scrapy_koster.commands.subcommand import JSON, Run, Subcommand, argument, sites_named
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.access import Failure, Known, last_copy
@@ -26,7 +26,6 @@ from scrapy_koster.storage.sqlite import SQLiteStorage
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from scrapy_koster.commands.style import Line
     from scrapy_koster.storage import Storage
 
 _NOT_STORED = 1
@@ -80,7 +79,7 @@ class Show(Subcommand):
         if not found:
             run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
         for each in found:
-            yield from [_show_as_json(*each)] if run.opts.json else _show_as_text(*each)
+            yield from run.answer(_with_file(*each), _show_as_text(*each))
 
 
 class Forget(Subcommand):
@@ -195,12 +194,12 @@ def _show_as_text(site: Site, known: Known, robot: str) -> Iterator[Line]:
         yield "  ", dim(f"{number:>7}"), text
 
 
-def _show_as_json(site: Site, known: Known, robot: str) -> str:
-    """Return a JSON object in one line, with the file."""
+def _with_file(site: Site, known: Known, robot: str) -> dict[str, Any]:
+    """Return the facts about a copy or failure, with the file."""
     copy = last_copy(known)
     body = copy.in_utf8.decode(errors="backslashreplace") if copy else None
     sitemaps = sitemaps_in(copy.body) if copy else []
-    return json.dumps({**_as_dict(site, known, robot), "sitemaps": sitemaps, "body": body})
+    return {**_as_dict(site, known, robot), "sitemaps": sitemaps, "body": body}
 
 
 def _as_dict(site: Site, known: Known, robot: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -10,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 from scrapy_koster.checker.checks import BOTH, Severity
 from scrapy_koster.checker.syntax import FINDINGS_LISTED, Finding, check
 from scrapy_koster.commands.lookup import NO_ANSWER
-from scrapy_koster.commands.style import bold, cyan, dim, green, red, yellow
-from scrapy_koster.commands.subcommand import (
-    JSON,
-    NOT_RETRIEVED,
-    Run,
-    Subcommand,
-    argument,
-    is_url,
-)
+from scrapy_koster.commands.style import bold, counted, cyan, dim, green, red, yellow
+from scrapy_koster.commands.subcommand import JSON, NOT_RETRIEVED, Run, Subcommand, argument, is_url
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
@@ -76,10 +68,8 @@ class Check(Subcommand):
             found = check(body, limit, max_bytes=max_bytes, content_type=kind, readings=readings)
             findings = [each for each in found if each.check.severity.value in levels]
             run.worse(_FINDINGS if findings else 0)
-            if opts.json:
-                yield json.dumps({"name": name, "findings": [*map(_as_dict, findings)]})
-            else:
-                yield from _as_text(printable(name, TEXT_CHARS), findings)
+            facts = {"name": name, "findings": [*map(_as_dict, findings)]}
+            yield from run.answer(facts, _as_text(printable(name, TEXT_CHARS), findings))
 
 
 def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
@@ -143,12 +133,8 @@ def _summary(findings: list[Finding]) -> Part:
     counts: Counter[str] = Counter()
     for finding in findings:
         counts[finding.check.severity.value] += 1 + finding.more
-    parts = [_counted(counts[level], level) for level in _LEVELS if counts[level]]
-    return f"{_counted(counts.total(), 'finding')}: {', '.join(parts)}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    parts = [counted(counts[level], level) for level in _LEVELS if counts[level]]
+    return f"{counted(counts.total(), 'finding')}: {', '.join(parts)}"
 
 
 def _as_dict(finding: Finding) -> dict[str, Any]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.archive_lookup import archived_basis, folder_named
 from scrapy_koster.commands.explained import Explained, explain
 from scrapy_koster.commands.lookup import NO_ANSWER, Basis, basis_of
-from scrapy_koster.commands.style import bold, dim, green, red, yellow
+from scrapy_koster.commands.style import Line, bold, dim, green, red, yellow
 from scrapy_koster.commands.subcommand import (
     AGENT,
     ARCHIVE,
@@ -42,11 +41,6 @@ from scrapy_koster.protocol.wording import (
     shown,
     utc,
 )
-
-if TYPE_CHECKING:
-    from scrapy_koster.archive.folder import Outcome
-    from scrapy_koster.commands.style import Line
-
 
 _DELAY_NOT_READ = "Error while reading the delay, KOSTER_CRAWL_DELAY_MAX_SECS is kept: {}"
 
@@ -83,7 +77,7 @@ class Explain(Subcommand):
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the verdicts."""
-        opts, is_first = run.opts, True
+        opts = run.opts
         if (opts.robots is not None) + opts.refresh + (opts.at is not None) > 1:
             raise UsageError("give one of --robots, --refresh and --at")
 
@@ -99,13 +93,9 @@ class Explain(Subcommand):
                 continue
             explained = explain(url, robot or basis.robot, basis, failed=failed, is_found=is_found)
             run.worse(explained.status)
-            if opts.json:
-                yield json.dumps(_as_dict(explained))
-                continue
-            if not is_first:
+            if not opts.json and url != urls[0]:
                 yield ""
-            yield from _as_text(explained)
-            is_first = False
+            yield from run.answer(_as_dict(explained), _as_text(explained))
 
 
 def _bases(run: Run, urls: list[str]) -> tuple[Mapping[str, Basis | None], str]:
@@ -158,10 +148,7 @@ def _as_text(explained: Explained) -> Iterator[Line]:
     if context := list(_context(explained)):
         yield from context
         yield ""
-    facts = [*_facts(explained)]
-    if explained.basis.outcome is not None:
-        facts += _evidence(explained.basis, explained.basis.outcome)
-    for name, value in facts:
+    for name, value in (*_facts(explained), *_evidence(explained.basis)):
         yield "  ", dim(f"{name:<9}"), f" {value}"
 
 
@@ -230,8 +217,10 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
         yield standard.value, f"{_MAY[ruling.allowed]}{by} {because_of(ruling, verdict.robot)}"
 
 
-def _evidence(basis: Basis, outcome: Outcome) -> Iterator[tuple[str, str]]:
-    """Yield the record of the archive."""
+def _evidence(basis: Basis) -> Iterator[tuple[str, str]]:
+    """Yield the record of the archive, with ``--at``."""
+    if (outcome := basis.outcome) is None:
+        return
     copy = last_copy(outcome.known)
     yield "at", f"{utc(basis.time)}, learnt {utc(outcome.at)}"
     if not basis.is_current:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.archive.history import Version, changes, versions
 from scrapy_koster.commands.archive_lookup import folder_named
-from scrapy_koster.commands.style import bold, dim, green, red, table
+from scrapy_koster.commands.style import Line, bold, dim, green, red, table
 from scrapy_koster.commands.subcommand import ARCHIVE, JSON, Run, Subcommand, argument, sites_named
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import lines, narrow
@@ -19,7 +19,6 @@ from scrapy_koster.protocol.wording import TEXT_CHARS, shown, utc
 
 if TYPE_CHECKING:
     from scrapy_koster.archive.folder import Folder, Outcome
-    from scrapy_koster.commands.style import Line
 
 
 _NOTHING = 1
@@ -59,14 +58,12 @@ class History(Subcommand):
 def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> Iterator[Line]:
     found = versions(outcomes)
     facts = [_as_dict(site, version) for version in found]
-    changed: list[list[tuple[int, int, bytes]]] = []
     if run.opts.diff:
         bodies = [[], *(_body(folder, version) for version in found)]
-        changed = [list(changes(old, new)) for old, new in pairwise(bodies)]
+        for each, (before, after) in zip(facts, pairwise(bodies), strict=True):
+            each["changes"] = [_change_as_dict(*change) for change in changes(before, after)]
     if run.opts.json:
-        for each, edits in zip_longest(facts, changed):
-            lines_changed = {} if edits is None else {"changes": [*map(_change_as_dict, edits)]}
-            yield json.dumps(each | lines_changed)
+        yield from map(json.dumps, facts)
         return
     yield bold(str(site))
     yield from table(_COLUMNS, [[each[key] for key in _KEYS] for each in facts])
@@ -74,12 +71,12 @@ def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> I
     if failures:
         at, last = failures[-1]
         yield f"failures: {len(failures)}, the last at {utc(at)}: {printable(last.reason)}"
-    for (old, new), edits in zip(pairwise(facts), changed[1:], strict=False):
+    for old, new in pairwise(facts if run.opts.diff else ()):
         yield ""
         yield dim(f"--- {old['last_seen']} HTTP {old['status']}")
         yield dim(f"+++ {new['first_seen']} HTTP {new['status']}")
-        for was, now, line in edits:
-            text = shown(line, TEXT_CHARS)
+        for edit in new["changes"]:
+            was, now, text = edit.get("removed"), edit.get("added"), edit["text"]
             yield red(f"-{was:>6}  {text}") if was else green(f"+{now:>6}  {text}")
 
 
@@ -98,8 +95,7 @@ def _as_dict(site: Site, version: Version) -> dict[str, Any]:
     }
 
 
-def _change_as_dict(change: tuple[int, int, bytes]) -> dict[str, Any]:
-    was, now, line = change
+def _change_as_dict(was: int, now: int, line: bytes) -> dict[str, Any]:
     return {"removed" if was else "added": was or now, "text": shown(line, TEXT_CHARS)}
 
 

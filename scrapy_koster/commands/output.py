@@ -76,19 +76,24 @@ def progress_of(worded: Callable[..., str]) -> Callable[..., None]:
 
 
 @contextmanager
+def file_errors(failed: str, advice: str = "") -> Iterator[None]:
+    """Raise an error of a file as a UsageError, with *failed* before the reason."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ValueError: the name has a NUL character
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{failed}: {reason}{advice}") from None
+
+
+@contextmanager
 def opened(name: str, wanted: str = "a file,") -> Iterator[BufferedReader]:
     """Open a file, or standard input if *name* is "-".
 
     Raises UsageError, with what is *wanted*, if the file cannot be opened or read.
     """
-    try:
+    with file_errors(f"cannot read {name!r}", f"; give {wanted} or - for standard input"):
         if name != "-":
             with Path(name).open("rb") as file:
                 yield file
         else:
             yield cast("BufferedReader", sys.stdin.buffer)
-    except (OSError, ValueError) as error:  # ValueError: a name with NUL in it
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(
-            f"cannot read {name!r}: {reason}; give {wanted} or - for standard input"
-        ) from None

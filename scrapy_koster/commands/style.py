@@ -41,6 +41,11 @@ def shown(line: Line, *, coloured: bool) -> str:
     )
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, such as "2 errors"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> Iterator[Line]:
     """Yield the lines of a table. Columns of numbers are aligned to the right."""
     cells = [[escaped(str(cell)) for cell in row] for row in (columns, *rows)]

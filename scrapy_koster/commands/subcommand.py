@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from abc import ABC, abstractmethod
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -20,7 +21,7 @@ from scrapy.settings import Settings
 from scrapy.utils.spider import DefaultSpider
 
 from scrapy_koster.commands.lookup import QUIET, Basis, LookupSpider
-from scrapy_koster.commands.output import opened, warn
+from scrapy_koster.commands.output import file_errors, opened, warn
 from scrapy_koster.commands.style import Line
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.extras import need_extra
@@ -64,7 +65,6 @@ _STATUSES = """\
 2 wrong usage,
 3 something could not be retrieved or read, 4 the command failed; the highest that applies"""
 _READ_MAX_BYTES = 10_000_000
-_ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 
 class Subcommand(ABC):
@@ -147,6 +147,10 @@ class Run:
         self.worse(status)
         warn(message)
 
+    def answer(self, facts: dict[str, Any], text: Iterable[Line]) -> Iterable[Line]:
+        """Return *facts* as a line of JSON with the option ``--json``, or *text* without."""
+        return [json.dumps(facts)] if self.opts.json else text
+
     def requested(self, url: str) -> str:
         """Return *url* as a Request has it. A host means https, with a message."""
         whole = url if HAS_SCHEME.match(url) else f"https://{url}"
@@ -168,13 +172,10 @@ class Run:
             return file.read(most)
 
     def try_output(self, name: str | None) -> None:
-        """Raise UsageError if a page cannot be written to *name*; None is no page."""
-        try:
-            if name is not None:
+        """Raise UsageError if the file *name* cannot be written. None means no file."""
+        if name is not None:
+            with file_errors(f"cannot write {name!r}"):
                 try_writing(name)
-        except (OSError, ValueError) as error:  # ValueError: a name with NUL in it
-            reason = getattr(error, "strerror", None) or error
-            raise UsageError(f"cannot write {name!r}: {reason}") from None
 
     def look_up(self, urls: Collection[str], *, refresh: bool = False) -> dict[str, Basis]:
         """Return the bases of a crawl's decisions on *urls*. Can be called once.
@@ -190,24 +191,14 @@ class Run:
 
     def crawl(self, spider: type[Spider], **arguments: Any) -> Crawler:
         """Run a crawl with the settings to its end. Can be called once."""
-        process = _crawler_process(self.settings)
+        # Scrapy would make the process with ``requires_crawler_process``. An error would then end
+        # with status 1, which is an answer.
+        has_reactor = self.settings.getbool("TWISTED_REACTOR_ENABLED")
+        process = (CrawlerProcess if has_reactor else AsyncCrawlerProcess)(self.settings)
         crawler = process.create_crawler(spider)
         process.crawl(crawler, **arguments)
         process.start()
         return crawler
-
-
-def _crawler_process(settings: Settings) -> AsyncCrawlerProcess | CrawlerProcess:
-    """Return the process that Scrapy makes for its own commands.
-
-    With ``requires_crawler_process`` an error would end with status 1, which is an answer.
-    """
-    is_asyncio = settings["TWISTED_REACTOR"] == _ASYNCIO_REACTOR
-    if settings.getbool("TWISTED_REACTOR_ENABLED") and (
-        not is_asyncio or settings.getbool("FORCE_CRAWLER_PROCESS")
-    ):
-        return CrawlerProcess(settings)
-    return AsyncCrawlerProcess(settings)
 
 
 @contextmanager
@@ -219,13 +210,13 @@ def usage_errors() -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
-def robot_in(agent: str | None, default: str = "") -> tuple[str, bool]:
+def robot_in(agent: str | None) -> tuple[str, bool]:
     """Return the robot that ``--agent`` names, and whether it was found inside of a header.
 
     The header of a browser can name a robot further on, where an audit finds it, too.
     """
     if agent is None or " " not in agent:
-        return agent or default, False
+        return agent or "", False
     from scrapy_koster.audit.naming import Namer  # noqa: PLC0415  # half a MB
 
     need_extra("tools", "--agent with a whole header")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -16,7 +15,7 @@ from scrapy_koster.commands.lookup import QUIET
 from scrapy_koster.commands.output import opened, progress_of
 from scrapy_koster.commands.report import write_report
 from scrapy_koster.commands.seeds import Seeds
-from scrapy_koster.commands.style import table
+from scrapy_koster.commands.style import Line, counted, table
 from scrapy_koster.commands.subcommand import (
     AGENT,
     FAILED,
@@ -38,12 +37,10 @@ from scrapy_koster.report.numbers import read
 from scrapy_koster.report.writing import whole
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.style import Line
     from scrapy_koster.protocol.verdict import Verdict
 
 _REFUSED = 1
-_BROKEN_SHOWN = 10
-_RULES_SHOWN = 10
+_SHOWN = 10
 _LINES = (("repeated", "duplicate"), ("broken", "invalid"), ("skipped", "blank or comment"))
 """Counts of lines, and their names in the first line of the answer."""
 
@@ -80,11 +77,11 @@ def _read(run: Run, seeds: Seeds) -> None:
     with opened(name) as file:
         try:
             for number, why in enumerate(seeds.read(file)):
-                if number < _BROKEN_SHOWN:
+                if number < _SHOWN:
                     run.warn(f"{name}: {why}")
         except LogError as error:
             raise UsageError(f"cannot read {name!r}: {error}") from None
-    if seeds.counts["broken"] > _BROKEN_SHOWN:
+    if seeds.counts["broken"] > _SHOWN:
         run.warn(f"{name}: {seeds.counts['broken']} invalid lines in total")
     if seeds.hosts:
         run.warn(f"{name}: {seeds.hosts} lines without a scheme; https is assumed")
@@ -115,10 +112,7 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
         numbers = read(report.database).to_dict()
         _judge(run, numbers, spider, len(seeds))
         given = {**seeds.counts, "urls": len(seeds), "decided": spider.decided}
-        if run.opts.json:
-            yield json.dumps({"given": given, **numbers})
-        else:
-            yield from _as_text(given, numbers)
+        yield from run.answer({"given": given, **numbers}, _as_text(given, numbers))
         if run.opts.output is not None:
             write_report(crawler, run.config, report.database, run.opts.output)
     except DatabaseError as error:
@@ -177,11 +171,11 @@ def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -
 
 def _as_text(given: dict[str, int], numbers: dict[str, Any]) -> Iterator[Line]:
     """Yield tables for people."""
-    parts = [_counted(given["urls"], "URL")]
+    parts = [counted(given["urls"], "URL")]
     for key, what in _LINES:
         if given[key]:
             parts.append(f"{given[key]:,} {what}")
-    yield f"{_counted(given['lines'], 'line')}: {', '.join(parts)}"
+    yield f"{counted(given['lines'], 'line')}: {', '.join(parts)}"
     requests = numbers["requests"]
     refused = {f"would be refused: {why}": count for why, count in requests["refused"].items()}
     urls = {"would be fetched": requests["allowed"], **refused}
@@ -199,12 +193,8 @@ def _as_text(given: dict[str, int], numbers: dict[str, Any]) -> Iterator[Line]:
         if rows := [(count, what) for what, count in counts.items() if count]:
             yield ""
             yield from table(heads, rows)
-    if rules := numbers["rules"][:_RULES_SHOWN]:
+    if rules := numbers["rules"][:_SHOWN]:
         yield ""
         columns = ("refused", "site", "line", "text")
         cells = [[rule[column] for column in columns] for rule in rules]
         yield from table(("REFUSED", "SITE", "LINE", ""), cells)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
