@@ -69,12 +69,10 @@ class Basis:
 
     def usage(self) -> UsageLines | None:
         """Return the usage statements of the copy that is obeyed."""
-        match self.step:
-            case Obey(copy) if self.parser is not None:
-                body, labels = copy.in_utf8, self.config.usage.labels
-                return usage_lines(body, self.parser, labels=labels, digest=copy.digest)
-            case _:
-                return None
+        if self.parser is None or not isinstance(self.step, Obey):
+            return None
+        copy, labels = self.step.copy, self.config.usage.labels
+        return usage_lines(copy.in_utf8, self.parser, labels=labels, digest=copy.digest)
 
 
 def basis_of(known: Known, source: Source, *, at: float, config: Config, crawler: Crawler) -> Basis:

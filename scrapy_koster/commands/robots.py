@@ -10,13 +10,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.output import Output
-from scrapy_koster.commands.subcommand import (
-    DOCS,
-    FAILED,
-    NOT_RETRIEVED,
-    Run,
-    SubcommandParser,
-)
+from scrapy_koster.commands.subcommand import DOCS, FAILED, NOT_RETRIEVED, Run, SubcommandParser
 from scrapy_koster.extras import MissingExtraError, need_extra
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.wording import TEXT_CHARS
