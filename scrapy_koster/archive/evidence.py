@@ -1,9 +1,9 @@
-"""Records of the results of a crawl's lookups.
+"""Records of the results of lookups in a crawl.
 
-    request, response   each hop as sent and received; a 304 is a revisit
+    request, response   a hop as sent and received; a 304 is a revisit
     conversion          the file as obeyed, if the body was compressed, cut, or changed by a
                         middleware
-    resource            a copy from the storage, on its first use
+    resource            a copy from the storage, on the first use
     metadata            the result, in JSON: its "outcome"
 
 An outcome is written in one call, after the records to which it refers.
@@ -58,7 +58,7 @@ class Evidence:
         self._written: dict[object, None] = {}
 
     def add(self, attempt: Attempt) -> tuple[Known, int]:
-        """Write *attempt*. Return its result with the record of its copy, and the records' number.
+        """Write *attempt*. Return the result with the record of the copy, and a count of records.
 
         Raises OSError if nothing was written.
         """
@@ -74,7 +74,7 @@ class Evidence:
         return known, len(records)
 
     def close(self) -> None:
-        """Close the file, and write its index. Raises OSError."""
+        """Close the file, and write the index. Raises OSError."""
         self._writer.close()
 
     def _records(self, attempt: Attempt) -> tuple[Known, list[Record]]:
@@ -83,7 +83,7 @@ class Evidence:
         is_renewed = any(exchange.status == 304 for exchange in attempt.exchanges[-1:])
         is_new = attempt.source == "fetched" and isinstance(known, Copy) and not is_renewed
         if copy is not None and not is_new:
-            # A renewed copy has a new date, and its old record.
+            # A renewed copy has a new date, and the old record.
             held = self._held(attempt.site, attempt.stale or copy, records)
             copy = replace(copy, record_id=held.record_id)
         for exchange in attempt.exchanges:

@@ -25,7 +25,7 @@ class Outcome:
     """When, in seconds since the epoch."""
     source: str
     known: Known
-    """Without the body of its copy, which ``Folder.whole`` adds."""
+    """Without the body of the copy, which ``Folder.whole`` adds."""
     body_bytes: int
     warc: Path
     """The file of the record."""
@@ -53,7 +53,7 @@ class Folder:
         return sorted(found, key=lambda outcome: (outcome.at, learnt(outcome.known)))
 
     def whole(self, outcome: Outcome) -> Known:
-        """Return the result with the body of its copy. Raises ArchiveError if the body is lost."""
+        """Return the result with the body of the copy. Raises ArchiveError if the body is lost."""
         known, copy = outcome.known, last_copy(outcome.known)
         if copy is None or not outcome.body_bytes:
             return known
@@ -61,7 +61,7 @@ class Folder:
         return replace(known, stale=copy) if isinstance(known, Failure) else copy
 
     def info(self, warc: Path) -> Mapping[str, str]:
-        """Return the fields of the warcinfo record of a file: the settings of its crawl."""
+        """Return the fields of the warcinfo record of a file: the settings of the crawl."""
         with _archive_errors(warc), warc.open("rb") as file:
             _, _, record = next(records_in(file), (0, 0, None))
         lines = record.body.decode("utf-8", "replace").split("\r\n") if record else []

@@ -23,7 +23,7 @@ class Version:
     first: Outcome
     """The first result with this version."""
     copy: Copy
-    """Without its body. The site first sent this version at the time ``fetched``."""
+    """Without the body. The site first sent this version at the time ``fetched``."""
     last_seen: float
     """Time when the site last sent or confirmed this version, in seconds since the epoch."""
     seen: int

@@ -24,7 +24,7 @@ _UNLISTED = ("warcinfo", "request")
 
 
 def index_lines(record: Record, *, offset: int, length: int, filename: str) -> list[bytes]:
-    """Return the line of *record*, or no line if records of its kind are not listed."""
+    """Return the line of *record*, or no line if records of this kind are not listed."""
     if record.kind in _UNLISTED or record.url is None:
         return []
     digest = record.more.get("Koster-Digest") or record.more.get("WARC-Payload-Digest")
@@ -61,8 +61,9 @@ def write_index(warc: Path, lines: Iterable[bytes], size: int) -> None:
 
 
 def index_of(warc: Path) -> list[bytes]:
-    """Return the lines of the index of *warc*. An outdated one is made again, and kept if possible.
+    """Return the lines of the index of *warc*.
 
+    An outdated index is made again, and kept if possible.
     Raises OSError if *warc* cannot be read.
     """
     size = warc.stat().st_size
@@ -92,9 +93,9 @@ def fields_about(url: str, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def key_of(url: str) -> str:
-    """Return the key of *url*: its host from right to left, and its path (SURT).
+    """Return the key of *url*: the host from right to left, and the path (SURT).
 
-    An invalid URL, for example in the archive of another program, is its own key.
+    The key of an invalid URL, for example in the archive of another program, is the URL.
     """
     key = url
     with suppress(ValueError):

@@ -17,7 +17,7 @@ class ArchiveError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The result of a lookup of a robots.txt, with its exchanges."""
+    """The result of a lookup of a robots.txt, with the exchanges."""
 
     site: Site
     known: Known
@@ -40,15 +40,15 @@ class Record:
     date: float
     """WARC-Date, in seconds since the epoch."""
     body: bytes
-    """Payload: the block without its HTTP header."""
+    """Payload: the block without the HTTP header."""
     content_type: str
     url: str | None = None
     """WARC-Target-URI."""
     id: str = field(default_factory=lambda: f"<{uuid4().urn}>")
     """WARC-Record-ID with angle brackets."""
     more: Mapping[str, str] = field(default_factory=dict)
-    """Other named fields, such as WARC-Refers-To."""
+    """Further named fields, such as WARC-Refers-To."""
     head: bytes = b""
-    """HTTP header with its empty line, for writing only."""
+    """HTTP header with the empty line, for writing only."""
     status: str = "-"
     """HTTP status of a response."""

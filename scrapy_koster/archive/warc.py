@@ -47,7 +47,7 @@ def member_of(record: Record) -> bytes:
 
 
 def records_in(file: BinaryIO) -> Iterator[tuple[int, int, Record]]:
-    """Yield the offset, the length and the record of each member, from where *file* stands.
+    """Yield the offset, the length and the record of each member, from the position of *file* on.
 
     The first damaged member ends the file. After a killed writer, a site's body could have forged
     further members.

@@ -16,11 +16,11 @@ from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.warc import member_of
 
 FILE_MAX_BYTES = 10**8
-"""Size of a file before a new one is begun. Until then its index, of up to 30 MB, is in memory."""
+"""Size of a file at which a new file is begun. The index, up to 30 MB, is in memory until then."""
 
 
 class Writer:
-    """The files of one crawl in *folder*.
+    """The files of a crawl in *folder*.
 
     A written record is in the hands of the operating system, and so survives a killed process.
     """
@@ -65,7 +65,7 @@ class Writer:
                 self.close()
 
     def close(self) -> None:
-        """Close the open file, and write its index. Raises OSError."""
+        """Close the open file, and write the index. Raises OSError."""
         if self._file is None:
             return
         file, self._file = self._file, None
@@ -85,7 +85,7 @@ class Writer:
         return self._file, [info, *records]
 
     def _undo(self, file: int) -> None:
-        """Remove the rest of a failed write. An empty file is left, and one that cannot be cut."""
+        """Cut off the rest of a failed write, if possible. An empty file is left."""
         with suppress(OSError):
             os.ftruncate(file, self._size)
             if self._size:

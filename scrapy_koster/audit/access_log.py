@@ -1,4 +1,4 @@
-"""One log: the visits in its lines, and the number of unreadable lines."""
+"""The visits in the lines of a log, and the number of unreadable lines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNREAD_SHOWN = 5
 _UNREAD_CHARS = 120
 _SAMPLE_BYTES = 1 << 16
 _NO_VISIT = re.compile(rb"^(?:[ \t\r]*|#[^\n]*)\n", re.MULTILINE)
-"""A blank line, or one about the log."""
+"""A blank line, or a comment."""
 
 
 Visit: TypeAlias = tuple[int, str, Any, Any, Any, Any]
@@ -46,7 +46,7 @@ Names: TypeAlias = Callable[[bytes | str], "str | None"]
 
 
 def names_of(namer: Namer) -> Names:
-    """Return a cached function from a header to the name of a robot, None for a browser."""
+    """Return a cached function that returns the robot in a header, or None for a browser."""
 
     def name_in(header: bytes | str) -> str | None:
         text = decoded(header)
@@ -59,7 +59,7 @@ Opened = Callable[[], AbstractContextManager[BufferedReader]]
 
 
 class AccessLog:
-    """One log, and the counts of its lines."""
+    """A log, and the counts of the lines."""
 
     def __init__(
         self,

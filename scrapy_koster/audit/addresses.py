@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scrapy_koster.audit.access_log import Visit
 
 UNVERIFIED = " (unverified)"
-"""Follows the name of a robot whose requests came from other addresses. No token has a space."""
+"""Suffix for the name of a robot with unpublished addresses. A name token has no space."""
 
 Shown: TypeAlias = Callable[[Any], str]
 """A function that returns a client as printable text."""
@@ -90,7 +90,7 @@ class Ranges:
         return next((self._networks[start] for start in starts if start in self._networks), None)
 
     def _inside(self, name: str, client: bytes | str) -> bool | None:
-        """Return whether a client has a published address of the robot; None if there are none.
+        """Return whether a client has a published address of the robot, or None without ranges.
 
         A host name is not resolved.
         """
@@ -104,7 +104,7 @@ class Ranges:
         return any(address in network for network in networks)
 
     def marked(self, visits: Iterable[Visit]) -> list[Visit]:
-        """Return *visits*. From other addresses, the robot of a visit is unverified."""
+        """Return *visits*. The robot of a visit from an unpublished address is unverified."""
         return [
             (visit[0], visit[1] + UNVERIFIED, *visit[2:])
             if self._is_inside(visit[1], visit[2]) is False

@@ -22,7 +22,7 @@ Found = dict[str, Any]
 """The result of ``Result.to_dict``."""
 
 _Columns = Sequence[tuple[str, str, Callable[[Any], Any]]]
-"""Headings, the classes of their cells, and functions that return the value for a row."""
+"""Headings, the classes of the cells, and functions that return the value for a row."""
 
 _ROBOTS: _Columns = (
     ("robot", "text", lambda robot: robot["name"]),

@@ -1,4 +1,4 @@
-"""The findings about one robot: its visits, speed, requests for robots.txt and violations."""
+"""The findings about a robot: visits, speed, requests for robots.txt and violations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DIGITS = 2
 
 @dataclass(slots=True)
 class Violation:
-    """Requests with which a robot disobeyed one line."""
+    """The requests of a robot that disobeyed a line."""
 
     count: int = 0
     octets: int = 0
@@ -78,7 +78,7 @@ def number_in(text: Any) -> int:
 
 
 class Days(Counter[int]):
-    """Counts for each day, by the number of days since the epoch."""
+    """Counts by day, as the number of days since the epoch."""
 
     def put(self, day: int, count: int) -> None:
         """Add *count* to a day, or to NO_DAY if there are 400 days."""
@@ -105,7 +105,7 @@ class Pace:
         self.gaps: Counter[int] = Counter()
         """Number of gaps by length in seconds, with two digits beyond two minutes."""
         self.worst = dict.fromkeys(WINDOWS_SECS, 0)
-        """The most requests within each of WINDOWS_SECS."""
+        """The largest number of requests in a window, by the seconds of WINDOWS_SECS."""
         self._windows: dict[int, deque[tuple[int, int]]] = {secs: deque() for secs in WINDOWS_SECS}
         self._sums = dict.fromkeys(WINDOWS_SECS, 0)
 
@@ -140,7 +140,7 @@ class Pace:
             self._sums[secs], self.worst[secs] = total, worst
 
     def gap(self, part: float) -> int | None:
-        """Return the quantile *part* of the gaps, None without gaps."""
+        """Return the quantile *part* of the gaps, or None without gaps."""
         ordered = sorted(self.gaps.items())
         below = accumulate(count for _, count in ordered)
         least = part * self.gaps.total()
@@ -172,7 +172,7 @@ class Asking:
     statuses: Counter[int] = field(default_factory=Counter)
 
     def add(self, secs: int, status: int, requests: int) -> None:
-        """Count a request after *requests* others."""
+        """Count a request that comes after a number of *requests* for pages."""
         if not self.count:
             self.first = self.last = secs
             self.pages_before = requests
@@ -183,7 +183,7 @@ class Asking:
 
 
 class AuditedRobot:
-    """One robot."""
+    """A robot, with the findings of the audit."""
 
     def __init__(self, name: str, judge: Judge, unseen_until: float) -> None:
         self.name = name
@@ -202,9 +202,9 @@ class AuditedRobot:
         self.first_violation: int | None = None
         self.days_violated = Days()
         self.by_reading: Counter[Standard] = Counter()
-        """Requests that disobeyed, by each standard."""
+        """Number of requests that disobeyed, by standard."""
         self.only_by: Counter[Standard] = Counter()
-        """Requests that disobeyed by this standard alone."""
+        """Number of requests that disobeyed only by this standard."""
 
     @property
     def requests(self) -> int:

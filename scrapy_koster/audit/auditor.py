@@ -33,7 +33,7 @@ OTHER_LINES = Rule(0, "(lines that were not kept apart)", 0)
 
 
 class Overflow(AuditedRobot):
-    """The counts of the other robots together."""
+    """The sums for robots without separate counts."""
 
     def __init__(self, judge: Judge) -> None:
         super().__init__("(others)", judge, float("-inf"))
@@ -73,7 +73,7 @@ class Auditor(dict[str, AuditedRobot]):
         self._askers: dict[Any, str] = {}
         self._violations = 0
         self.nameless = AuditedRobot(NAMELESS, self.judge, float("-inf"))
-        """Visits without a User-Agent header whose client has not requested /robots.txt."""
+        """Visits without a User-Agent header, of clients without a request for /robots.txt."""
 
     def __missing__(self, name: str) -> AuditedRobot:
         if len(self) >= ROBOTS_MOST:
@@ -102,7 +102,7 @@ class Auditor(dict[str, AuditedRobot]):
             del self[robot.name]
 
     def take(self, visits: Iterable[Visit], *, late: bool = False) -> None:
-        """Count visits in their order. Late visits do not count for the speed of a robot."""
+        """Count visits in order. Late visits do not count for the speed of a robot."""
         answer_to = self.judge.answer
         for visit in visits:
             secs, name, client, request, status, _ = visit
@@ -131,7 +131,7 @@ class Auditor(dict[str, AuditedRobot]):
             robot.pace.count()
 
     def _client(self, client: Any, request: Any) -> AuditedRobot:
-        """Return the robot of a nameless client, by its address after a request for /robots.txt."""
+        """Return the robot of a nameless client: by address, after a request for /robots.txt."""
         if client in self._askers:
             return self[self._askers[client]]
         if type(self.judge.answer(self.nameless.judged_as, request)) is not RobotsRequest:

@@ -91,7 +91,7 @@ def _of_visit(found: Object) -> Row:
 
 
 def _flat(found: Object) -> Object:
-    """Return an object with the fields of its request, an object of its own in some logs."""
+    """Return an object with the fields of the request, which is a nested object in some logs."""
     if type(request := found.get("request")) is dict:  # Caddy
         agents = request.get("headers", {}).get("User-Agent") or ("",)
         found = {**found, **request, "agent": agents[0]}

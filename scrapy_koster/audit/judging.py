@@ -20,7 +20,7 @@ GRACE_SECS = {Standard.DRAFT: 7 * 86400, Standard.RFC_9309: 86400}
 """For how long a copy may be used: 3.4, "an expiry of 7 days"; RFC 9309, 2.4, 24 hours."""
 
 FREE = -1
-"""In place of a version: the site had no file, and a robot was told so."""
+"""In place of a version: the site answered that there is no file."""
 
 _READERS: dict[Standard, type[Reading]] = {Standard.DRAFT: RobotsTxt, Standard.RFC_9309: Rfc9309}
 _RULE_CHARS = 300
@@ -32,7 +32,7 @@ _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f
 
 
 class Version(NamedTuple):
-    """One state of the file."""
+    """A state of the file."""
 
     name: str
     since: float
@@ -44,10 +44,10 @@ class Rule(NamedTuple):
     """A Disallow line, possibly of several versions."""
 
     line: int
-    """0 where no line of the file could be told."""
+    """0 if the line is unknown."""
     text: str
     record: int
-    """The number of the first line of its record."""
+    """The number of the first line of the record."""
 
 
 Decision: TypeAlias = dict[tuple[int, Standard], Rule]
@@ -66,7 +66,7 @@ Answer: TypeAlias = "Decision | RobotsRequest | None"
 
 
 class Files:
-    """The versions of a robots.txt with their times."""
+    """The versions of a robots.txt, by time."""
 
     def __init__(self, versions: Sequence[Version]) -> None:
         ordered = sorted(versions, key=lambda version: version.since)

@@ -1,4 +1,4 @@
-"""The kinds of robots, and the records that robots obey by their documentation."""
+"""The kinds of robots, and the records that robots obey by the documentation of the operator."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _DOCUMENTED_AI = frozenset(
         "youbot",  # about.you.com/youbot
     )
 )
-"""Robots of AI products by their own pages, with other tags in the list."""
+"""Robots of AI products by documentation, with different tags in the list."""
 
 _LIKE_GOOGLEBOT = "without a record of its own it obeys that for googlebot"
 _NOT_STAR = "it obeys records that name it, and not that for *"
@@ -82,7 +82,7 @@ def kind_of(name: str, tags: Collection[str]) -> Kind:
 
 
 def fallback_of(name: str) -> str | None:
-    """Return the rules of its own that a robot documents, in words, or None."""
+    """Return the documented exceptions of a robot in words, or None."""
     if name.startswith("yandex") and name != "yandex":
         return _YANDEX
     return _FALLBACKS.get(name)

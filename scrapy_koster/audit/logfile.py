@@ -19,11 +19,11 @@ _MAGIC_BYTES = 6
 
 
 class LogError(Exception):
-    """A log cannot be read to its end. The lines before the damage count."""
+    """A log cannot be read to the end. The lines before the damage count."""
 
 
 def decompressed(file: BufferedReader) -> BufferedIOBase:
-    """Return *file*, decompressed if its first bytes are of gzip, bzip2 or xz."""
+    """Return *file*, decompressed if the first bytes are of gzip, bzip2 or xz."""
     start = file.peek(_MAGIC_BYTES)
     if start.startswith(b"\x1f\x8b"):
         return GzipFile(fileobj=file)
@@ -35,13 +35,13 @@ def decompressed(file: BufferedReader) -> BufferedIOBase:
 
 
 class Lines:
-    """The lines of one log, in pieces."""
+    """The lines of a log, in pieces."""
 
     def __init__(self, file: BufferedReader, size: int) -> None:
         self._file = file
         self._size = size
         self.too_long = 0
-        """How many lines so far were too long to be one."""
+        """Number of skipped lines so far, which were too long."""
 
     def pieces(self) -> Iterator[bytes]:
         """Yield whole lines with line ends, about *size* bytes at once.

@@ -1,4 +1,4 @@
-"""The visits of several logs in the order of their times."""
+"""The visits of several logs in the order of time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SECS = itemgetter(0)
 
 
 def merged_logs(logs: Sequence[AccessLog]) -> Iterator[tuple[list[Visit], list[Visit]]]:
-    """Yield visits in their order, and late visits.
+    """Yield visits in order, and late visits.
 
-    The log with the earliest time is read first, so logs of one server or of several can be
+    The log with the earliest time is read first, so logs of a server or of several servers can be
     passed in any order.
     """
     size = max(min(_PIECES_BYTES // len(logs), PIECE_BYTES), _PIECE_LEAST_BYTES)

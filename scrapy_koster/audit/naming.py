@@ -1,4 +1,4 @@
-"""The robot in a User-Agent header, by the robots.txt, by a list, or by the header alone."""
+"""The robot in a User-Agent header, by the robots.txt, by a list, or only by the header."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scrapy_koster.protocol.line import AGENT_LINE, with_line_feeds
 from scrapy_koster.protocol.nametoken import TOKEN, name_token
 
 HEADER_CHARS = 512
-"""So much of a User-Agent header is read: the patterns of the list are not linear."""
+"""Length to which a User-Agent header is read: the patterns of the list are not linear."""
 
 _TOKEN = re.compile(TOKEN)
 _LIKE_A_ROBOT = re.compile(
@@ -65,14 +65,14 @@ class By(Enum):
 
 
 class Namer:
-    """Names robots by their name tokens, in lower case."""
+    """Finds the name token of a robot in a User-Agent header, in lower case."""
 
     def __init__(self, files: Iterable[bytes]) -> None:
         self._in_files = {name for file in files for name in _agents(file)}
         self._listed: dict[str, Kind] = {}
 
     def named(self, header: str) -> str | None:
-        """Return the robot in *header*, None for a browser or an empty header."""
+        """Return the robot in *header*, or None for a browser or an empty header."""
         header = header[:HEADER_CHARS]
         known = _known_in(header)
         name = self._name_in(header, known)
@@ -84,8 +84,8 @@ class Namer:
         """Return the name in *header*, or "".
 
         The name is the first token, the token after ``compatible;``, or a token in the list. In
-        between are words of browsers, and of apps with a browser of their own. These words can
-        be in the robots.txt, too, and are no names.
+        between are words of browsers, and of apps that contain a browser. These words are not
+        names, even if the robots.txt has them.
         """
         listed = _name_at(header, known[0]) if known else ""
         first = name_token(header)
@@ -120,7 +120,7 @@ class Namer:
         return ""
 
     def by(self, name: str) -> By:
-        """Return the reason why a name is a robot's, without its requests for /robots.txt."""
+        """Return the reason why a name is a robot's, apart from requests for /robots.txt."""
         if name in self._in_files:
             return By.FILE
         if name in self._listed:
@@ -133,7 +133,7 @@ class Namer:
 
 
 def _agents(file: bytes) -> Iterator[str]:
-    """Yield the names in the User-agent lines of a file, and their name tokens."""
+    """Yield the values of the User-agent lines of a file, and the name tokens in the values."""
     for value in AGENT_LINE.findall(with_line_feeds(file)):
         for name in (value.lower(), name_token(value)):
             if name not in ("", "*") and name not in _BROWSERS:
@@ -159,9 +159,9 @@ def _likely(tokens: Iterable[str]) -> str:
 
 @cache
 def _list() -> tuple[dict[str, list[tuple[str, Tags]]], list[tuple[re.Pattern[str], Tags]]]:
-    """Return crawler-user-agents: its plain texts by their first four characters, and its patterns.
+    """Return crawler-user-agents: plain texts by the first four characters, and patterns.
 
-    1,500 patterns are slow one after the other, and most of them are plain.
+    A search for 1,500 patterns in turn is slow, and most patterns are plain text.
     """
     from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415  # half a MB
 
@@ -177,7 +177,7 @@ def _list() -> tuple[dict[str, list[tuple[str, Tags]]], list[tuple[re.Pattern[st
 
 
 def _known_in(header: str) -> tuple[int, Tags] | None:
-    """Return the place of a listed robot in *header*, and its tags. Plain texts come first."""
+    """Return the index of a listed robot in *header*, and the tags. Plain texts come first."""
     by_gram, patterns = _list()
     for at in range(len(header) - _GRAM + 1):
         for plain, tags in by_gram.get(header[at : at + _GRAM], ()):

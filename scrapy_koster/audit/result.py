@@ -1,4 +1,4 @@
-"""The result of an audit as one object, for JSON, tables and the page."""
+"""The result of an audit as an object, for JSON, tables and the page."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Result:
         }
 
     def _is_verified(self, robot: AuditedRobot) -> bool | None:
-        """Return whether the robot has its published addresses; None without ranges."""
+        """Return whether the robot has published addresses, or None without ranges."""
         if robot.name != robot.token:
             return False
         return True if self.ranges is not None and self.ranges.has(robot.name) else None

@@ -12,7 +12,7 @@ Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, Any]
 
 FIELDS = ("client", "time", "request", "status", "size", "agent", "host")
 
-# No part matches the character after it, so there is one way to match at most: linear time.
+# No part matches the character after the part. So a match is unambiguous, in linear time.
 _QUOTED = rb"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*"
 _COMMON = (
     # %v:%p, if an address or a name with a dot follows.
@@ -93,7 +93,7 @@ BALANCER = _format(_BALANCER)
 def nginx_format(text: str) -> TextFormat:
     """Return the format by the ``log_format`` of nginx.
 
-    Raises ValueError, in words for the user, where the lines could not be told apart.
+    Raises ValueError, with a message for the user, if the fields of a line would be ambiguous.
     """
     first, *rest = _VARIABLE.split(text)
     names, texts = rest[1::3], rest[2::3]

@@ -30,8 +30,8 @@ _MOST_SECS = 1e11
 def seconds_of(time: Time) -> int:
     """Return *time* in whole seconds since the epoch. Raises ValueError.
 
-    21/Nov/2026:20:00:00 +0000 (Apache, nginx), 2026-11-21T20:00:00+00:00, both in UTC
-    where there is no offset, or a number since the epoch.
+    The formats are 21/Nov/2026:20:00:00 +0000 (Apache, nginx), 2026-11-21T20:00:00+00:00, both in
+    UTC if there is no offset, and a number since the epoch.
     """
     if isinstance(time, (int, float)):
         return _scaled(time)
@@ -43,7 +43,7 @@ def seconds_of(time: Time) -> int:
             raise ValueError(f"no such month: {name}")
         month = _MONTHS.index(name) + 1 if name else int(found["month"])
         date = int(found["year"]), month, int(found["day"])
-        # A leap second is the last of its minute.
+        # A leap second counts as second 59.
         clock = int(found["hour"]), int(found["minute"]), min(int(found["second"]), 59)
         at = datetime(*date, *clock, tzinfo=timezone.utc)
         offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"]))
@@ -62,7 +62,7 @@ def _scaled(number: float) -> int:
 
 
 def seconds_or_none(time: Time) -> int | None:
-    """Return *time* in whole seconds since the epoch, None for an invalid time."""
+    """Return *time* in whole seconds since the epoch, or None for an invalid time."""
     try:
         return seconds_of(time)
     except (ValueError, OverflowError, TypeError):

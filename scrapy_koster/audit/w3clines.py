@@ -38,7 +38,7 @@ def is_w3c(start: bytes) -> bool:
 
 
 class W3cFormat:
-    """Reads lines by the ``#Fields`` above them."""
+    """Reads lines by the ``#Fields`` line above."""
 
     def __init__(self) -> None:
         self._rows: Callable[[bytes], list[Row]] = _no_rows
@@ -65,7 +65,7 @@ def _reader_of(text: bytes) -> Callable[[bytes], list[Row]]:
     chosen = [next((name for name in names if name in fields), None) for names in _WANTED]
     if len(fields) > _FIELDS_MOST or not {b"date", b"time"} <= set(fields) or chosen[4] is None:
         return _no_rows
-    # No field matches the character after it: one way to match at most.
+    # No field matches the character after the field. So a match is unambiguous, in linear time.
     parts = [rb"([^ \t\r\n]*)" if name in chosen else rb"[^ \t\r\n]*" for name in fields]
     pattern = b"^" + rb"[ \t]".join(parts) + rb"(?:[ \t][^\n]*)?\r?\n()"
     findall = re.compile(pattern, re.MULTILINE).findall

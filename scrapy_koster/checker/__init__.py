@@ -1,1 +1,1 @@
-"""Where a robots.txt leaves the draft, or is read in two ways."""
+"""The checker: mistakes in a robots.txt, and lines that the two standards read differently."""

@@ -1,4 +1,4 @@
-"""The kinds of findings of the syntax checker, by their codes."""
+"""The kinds of findings of the syntax checker, by code."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from scrapy_koster.protocol.ruling import Standard
 
 
 class Severity(Enum):
-    """How serious a finding is."""
+    """The severity of a finding."""
 
     ERROR = "error"
-    """Lines without effect, or a file without one."""
+    """A line or a whole file has no effect."""
     WARNING = "warning"
-    """Two readers of the file part, or the author is likely mistaken."""
+    """Two readers of the file disagree, or the author is probably mistaken."""
     NOTE = "note"
-    """The file departs from a standard without harm, or a fact is good to know."""
+    """The file departs from a standard without harm, or the author may want to know a fact."""
 
 
 BOTH: Collection[Standard] = tuple(Standard)
@@ -25,19 +25,19 @@ BOTH: Collection[Standard] = tuple(Standard)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A kind of finding. The code never changes its meaning."""
+    """A kind of finding. The meaning of a code never changes."""
 
     code: str
     severity: Severity
     readings: Collection[Standard]
-    """The standards by which a file has this finding."""
+    """The standards to which this finding applies."""
     section: str
     """The section of the draft for this check."""
     points: str
     """The rows of the decision table in docs/semantics.md."""
     title: str
     fix: str
-    """The fix. It changes nothing for a reading without this finding."""
+    """The fix, without effect on a reading that does not have this finding."""
 
 
 _ERROR, _WARNING, _NOTE = Severity
@@ -174,7 +174,7 @@ CHECKS = {
               "The path has a name that attackers look for: the file reveals it.",
               "Protect the path with a password: a rule cannot hide it."
               " Or name a directory above."),
-        # Fields that the standards leave to others.
+        # Fields outside of the standards.
         Check("K060", _NOTE, BOTH, "3.2", "B11",
               "No robot that we know of reads a field of this name.",
               'Remove the line, or put "#" before it.'),
@@ -200,5 +200,5 @@ CHECKS = {
               'Put "User-agent: *" before it.'),
     )
 }
-"""Every check by its code, in the order of docs/check-codes.md."""
+"""The checks by code, in the order of docs/check-codes.md."""
 # fmt: on

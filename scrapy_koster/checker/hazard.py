@@ -1,4 +1,4 @@
-"""The line that RFC 9309 uses if the draft uses another line, or none."""
+"""The line that RFC 9309 uses, for findings where the draft uses another line or no line."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scrapy_koster.protocol.reading import Rfc9309
 from scrapy_koster.protocol.records import Record, instructions
 
 HAZARDS = {"K023", "K024", "K026", "K033", "K042", "K043", "K047", "K049"}
-"""The codes of findings for which RFC 9309 uses another line."""
+"""Codes of findings that can mean a different line for RFC 9309."""
 
 _PATH_OCTETS = 1000
 
 
 class Hazards:
-    """Finds the line that RFC 9309 uses for a path that a finding concerns."""
+    """Finds the line that RFC 9309 uses for the path of a finding."""
 
     def __init__(self, body: bytes, records: list[Record]) -> None:
         self._rfc9309 = Rfc9309(body)
@@ -25,7 +25,7 @@ class Hazards:
         self._starts = [record.agents[0].number for record in records]
 
     def line_of(self, seen: Seen) -> tuple[int, bytes] | None:
-        """Return the number of the line and the path, None if no line decides."""
+        """Return the number of the line and the path, or None if no line decides."""
         at = bisect_right(self._starts, seen.line) - 1
         if at < 0:
             return None
@@ -60,6 +60,6 @@ def _first(record: Record) -> Line | None:
 
 
 def _matched_by(path: bytes) -> bytes:
-    """Return a path that the path of a rule matches, also of a pattern (RFC 9309, 2.2.3)."""
+    """Return a path that matches the path of a rule, or its pattern (RFC 9309, 2.2.3)."""
     matched = path.removesuffix(b"$").replace(b"*", b"x")
     return matched if matched.startswith(b"/") else b"/" + matched

@@ -1,4 +1,4 @@
-"""What the lines of a /robots.txt show together: outside of records, in them, between them."""
+"""Findings about several lines of a robots.txt: outside of records, in records, between records."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from scrapy_koster.protocol.records import Record, instructions
 from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL
 
 _COMPARED_BYTES = 16_000
-"""Section 6: of names, which are looked for within names."""
+"""Number of bytes of names to search for other names, a bound against hostile files (section 6)."""
 
 
 def seen_outside(sources: list[SourceLine], records: list[Record]) -> Iterator[Seen]:
-    """Yield the lines that belong to no record."""
+    """Yield findings about lines outside of records."""
     for source in sources:
         if source.field == AGENT:
             break
@@ -75,7 +75,7 @@ def _seen_blank(record: Record, blanks: list[int]) -> Iterator[Seen]:
 
 
 def seen_in_names(records: list[Record]) -> Iterator[Seen]:
-    """Yield the User-agent lines whose robot obeys an earlier record."""
+    """Yield findings about User-agent lines after which the robot obeys an earlier record."""
     named: dict[bytes, tuple[Record, Line]] = {}
     within = _Names()
     for record in records:
@@ -102,7 +102,7 @@ def _named_again(agent: Line, record: Record, earlier: Record, first: Line) -> S
 
 
 class _Names:
-    """The User-agent values of the records so far, to look for a name within."""
+    """The User-agent values of earlier records, to find a value that contains a name."""
 
     def __init__(self) -> None:
         self._text = bytearray()
@@ -120,7 +120,7 @@ class _Names:
             self._text += agent.value.lower() + b"\n"
 
     def holder(self, name: bytes) -> Line | None:
-        """Return the first line whose value contains the name token *name*."""
+        """Return the first line with the name token *name* inside of the value, or None."""
         if self._is_full or not NAME_TOKEN.fullmatch(name):
             return None
         at = -1 if b"*" in name else self._text.find(name)
@@ -136,7 +136,7 @@ class _Shadow(NamedTuple):
 
 
 def seen_in_order(record: Record) -> Iterator[Seen]:
-    """Yield the rules without effect after an earlier rule of the record."""
+    """Yield findings about rules that have no effect because of an earlier rule."""
     shadows = sorted(_shadows(record))
     opposed = [shadow for shadow in shadows if shadow.rule.field != shadow.by.field]
     is_alike = len({rule.field for _, rule in instructions(record)}) == 1 and not any(
@@ -157,14 +157,13 @@ def seen_in_order(record: Record) -> Iterator[Seen]:
 
 
 def _shadows(record: Record) -> Iterator[_Shadow]:
-    """Yield the rules of which an earlier one is a prefix.
+    """Yield the rules with a path that begins with the path of an earlier rule.
 
-    In sorted order all that begins with a path follows on it, so that the
-    prefixes of a path are on one stack. That is linear where a comparison of
-    each rule with each other is not (section 6).
+    In sorted order, a path is followed by the longer paths with this beginning. So the beginnings
+    of the current path are always on a stack, and the search is linear after the sort (section 6).
     """
     ordered = sorted((path, order, rule) for order, (path, rule) in enumerate(instructions(record)))
-    around: list[tuple[str, int, Line]] = []  # each with the first of all below it
+    around: list[tuple[str, int, Line]] = []  # the last rule here is the earliest
     for path, order, rule in ordered:
         while around and not path.startswith(around[-1][0]):
             around.pop()

@@ -20,7 +20,7 @@ NAME_TOKEN = re.compile(TOKEN.encode())
 
 
 class Seen(NamedTuple):
-    """A finding before its text is made. Most findings of a hostile file never get a text."""
+    """A finding without text. Texts are made later, for the listed findings only."""
 
     code: str
     line: int
@@ -28,21 +28,21 @@ class Seen(NamedTuple):
     said: str
     texts: tuple[bytes | int, ...] = ()
     readings: tuple[Standard, ...] = ()
-    """The standards of this finding, if they differ from those of its code."""
+    """The standards of this finding, if different from the standards of the code."""
 
 
 class SourceLine(NamedTuple):
-    """A line of the file, taken apart as ``robotstxt.parse`` does."""
+    """A line of the file, as field and value, in the same way as ``records.parse``."""
 
     number: int
     text: bytes
     field: bytes
     """In lower case."""
     colon: int
-    """Where the colon is, -1 where there is none."""
+    """Index of the colon, or -1 without a colon."""
     value: bytes
     said_end: int
-    """Where the line or its instruction ends, and a comment begins."""
+    """Index of the end of the line, or of the start of a comment."""
 
     @property
     def column(self) -> int:
@@ -54,7 +54,7 @@ class SourceLine(NamedTuple):
 
 
 def taken_apart(number: int, text: bytes) -> SourceLine:
-    """Return the line *number*, which is *text*, as field and value."""
+    """Return the field and the value of the line *number* with this *text*."""
     said = text.partition(b"#")[0]
     field, colon, value = said.partition(b":")
     if not colon:
@@ -86,17 +86,17 @@ def seen_in_line(source: SourceLine) -> Iterator[Seen]:
 
 
 _ODD = re.compile(rb"[^\t\x20-\x7e]")
-# B2: what str.splitlines() takes for a line end, in latin-1 octets and in UTF-8.
+# B2: the characters that end a line for str.splitlines(), in bytes of latin-1 and of UTF-8.
 _SEPARATOR = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]")
-# 3.3: CTL = octets 0 - 31 and DEL, but for HT, CR, LF and those above.
+# 3.3: CTL = octets 0 - 31 and DEL, without HT, CR, LF and the line ends above.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1b\x1f\x7f]")
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
 
 
 def _seen_in_octets(source: SourceLine) -> Iterator[Seen]:
-    """Yield the odd octets: controls anywhere, others where they are compared.
+    """Yield findings about unusual bytes: control characters, and bytes outside of ASCII.
 
-    The comments of real files are in all languages: nothing is at stake there.
+    Comments may contain text in any language, so bytes outside of ASCII are not reported there.
     """
     number, text = source.number, source.text
     if found := _SEPARATOR.search(text):
@@ -158,13 +158,13 @@ _EXTENSIONS = frozenset(
         # www.conman.org/people/spc/robots2.html, "An Extended Standard for Robot Exclusion"
         b"comment", b"request-rate", b"robot-version", b"visit-time",
         b"host", b"clean-param",  # yandex.com/support/webmaster/controlling-robot/robots-txt.html
-        b"noindex",  # which Google read until 2019
+        b"noindex",  # read by Google until 2019
         b"content-signal",  # contentsignals.org
         b"content-usage",  # draft-ietf-aipref-attach
         b"license",  # rslstandard.org
     )
 )  # fmt: skip
-"""Fields beside those of the standards, Sitemap and Crawl-delay that robots read, or did."""
+"""Further fields that some robots read, or used to read."""
 
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz"
@@ -173,12 +173,12 @@ _DOUBLED = re.compile(rb"(.)\1+")
 
 
 def _spelt(word: bytes) -> bytes:
-    """Return the letters of a word in lower case, each run of one as one."""
+    """Return the letters of a word in lower case, with repeated letters reduced to one."""
     return _DOUBLED.sub(rb"\1", word.lower().translate(None, _NOT_LETTERS))
 
 
 def _near(word: bytes) -> Iterator[bytes]:
-    """Yield *word* and its spellings with one typing error."""
+    """Yield *word*, and the spellings of *word* with one typing error."""
     for at in range(len(word) + 1):
         head, tail = word[:at], word[at:]
         yield head + tail[1:]
@@ -194,7 +194,7 @@ _FIELD_MAX = 20
 
 
 def _meant(field: bytes) -> bytes | None:
-    """B9: return the known field that *field* is probably a misspelling of."""
+    """B9: return the known field with *field* as a probable misspelling, or None."""
     return _MEANT.get(_spelt(field)) if len(field) <= _FIELD_MAX else None
 
 
@@ -220,7 +220,7 @@ _IN_PATH = (
 )
 
 
-# Section 6: what is behind such a name is not linked, and is looked for.
+# Section 6: attackers look for paths with these names, and a robots.txt reveals such a path.
 _TELLING = re.compile(
     rb"/(?:(?:php|my|phpmy)?admin(?:istrator|istration|s)?|backups?|bak|dumps?|private|secrets?"
     rb"|confidential|hidden|internal|intranet|passw(?:or)?ds?|credentials|staging"

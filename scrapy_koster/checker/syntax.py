@@ -1,8 +1,8 @@
-"""3.2, 3.3: where a /robots.txt leaves the draft, or will be read in two ways.
+"""The syntax checker: returns the mistakes in a robots.txt (3.2, 3.3).
 
-``check`` tells what the author of a file should know: lines that do not say
-what they seem to say, and lines that a reader of RFC 9309 takes otherwise. What
-the file means is asked of ``robotstxt``, which also decides in a crawl.
+The findings are for the author of the file: lines with another effect than the author probably
+expects, and lines with different meanings in the draft and RFC 9309. The parser of the checker is
+the parser of a crawl, so the findings agree with the decisions of a crawl.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scrapy_koster.protocol.records import parse
 from scrapy_koster.protocol.ruling import Standard
 
 FINDINGS_LISTED = 20
-"""Number of findings of one code in a list, unless the caller wants all of them."""
+"""Default number of listed findings with the same code."""
 
 MAX_BYTES = 512_000
 """The default of KOSTER_MAX_BYTES, the limit for reading a file (section 6)."""
@@ -39,14 +39,14 @@ class Finding:
     line: int
     """1-based."""
     column: int
-    """1-based, in octets; a byte order mark does not count."""
+    """1-based, in bytes without a byte order mark."""
     check: Check
     message: str
     """One printable line."""
     readings: Collection[Standard] = BOTH
-    """The standards for which the finding is valid in this file."""
+    """The standards to which the finding applies in this file."""
     more: int = 0
-    """Number of further findings of this code, in the last one of the list."""
+    """Number of unlisted findings of this code, in the last listed finding."""
 
 
 def check(
@@ -59,10 +59,10 @@ def check(
 ) -> list[Finding]:
     """Return the findings of a file, in the order of its lines. Never raises.
 
-    At most *limit* of one code are listed, all of them where it is None. A crawl
-    reads whole lines up to *max_bytes*, and so does this. *content_type* is that of
-    the answer, "" where it has none; None where there was no answer. Findings that hold
-    by none of *readings* are left out.
+    At most *limit* findings with the same code are listed, without a bound if *limit* is None. As
+    in a crawl, whole lines up to *max_bytes* are read. *content_type* is the Content-Type of the
+    response, "" if the response has no Content-Type, and None if there was no response. Findings
+    about standards outside of *readings* are omitted.
     """
     listed: dict[str, list[Seen]] = {}
     more: dict[str, int] = {}
@@ -100,7 +100,7 @@ def _finding(seen: Seen, more: int, hazards: Hazards | None) -> Finding:
 def _text(text: bytes | int) -> str:
     if isinstance(text, int):
         return str(text)
-    # Four octets are a character at most, so that what is cut here is not shown.
+    # A character has at most four bytes. So the shown characters are complete after this cut.
     start = text[: 4 * _SHOWN + 4].decode(errors="backslashreplace")
     return f"'{printable(start, _SHOWN)}'"
 
@@ -117,7 +117,7 @@ def _seen_in_type(content_type: str | None) -> Iterator[Seen]:
 
 
 def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
-    """Yield the findings of a file; those of one code in the order of the lines."""
+    """Yield the findings of a file. Findings with the same code are in the order of the lines."""
     read = whole_lines(body, max_bytes)
     numbered = list(enumerate(lines(read), 1))
     sources = [taken_apart(number, text) for number, text in numbered if text.strip(SPACE)]
@@ -159,7 +159,7 @@ def _seen_hidden(read: bytes) -> Iterator[Seen]:
 
 
 def _seen_closed(read: bytes) -> Iterator[Seen]:
-    """Yield the line that closes the whole site to unnamed robots, for each reading."""
+    """Yield a finding if a line closes the whole site to unnamed robots."""
     closing: dict[int, list[Standard]] = {}
     for reading in (RobotsTxt(read), Rfc9309(read)):
         ruling = reading.ruling(b"http://h/", "")
@@ -177,7 +177,7 @@ _WHOLE_SITE = (b"/", b"/*", b"*")
 
 
 def _seen_of_whole(body: bytes, read: bytes, *, is_read: bool) -> Iterator[Seen]:
-    """Yield the findings about the whole file. *is_read*: its lines can be read."""
+    """Yield the findings about the whole file. *is_read* means that robots can read lines."""
     is_page = is_html(read)
     if is_page:
         said = "there is HTML in this file" if is_read else "this is an HTML page"
@@ -192,6 +192,6 @@ _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def _seems_wide(body: bytes) -> bool:
-    """Whether a file is UTF-16 or UTF-32, by its mark or by its zeros."""
+    """Return whether a file seems to be UTF-16 or UTF-32: a byte order mark, or many zero bytes."""
     start = body[:1000]
     return start.startswith(_WIDE_MARKS) or 3 * start.count(0) > len(start)

@@ -18,12 +18,12 @@ from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, split
 
 _WORDS = {CONTENT_USAGE: ("y", "n"), CONTENT_SIGNAL: ("yes", "no", "y", "n")}
 _LABELS = {CONTENT_USAGE: KNOWN_LABELS, CONTENT_SIGNAL: {*KNOWN_LABELS, *SIGNAL_LABELS}}
-# Before the space, what may be a path and no label with its value.
+# Text before a space that is probably a path, and not a label with a value.
 _PATH_WITHOUT_SLASH = re.compile(rb"[^/*=,; \t][^=,; \t]*[/*][^=,; \t]*[ \t]|\*[^=,; \t]*[ \t]")
 
 
 def seen_in_usage(source: SourceLine) -> Iterator[Seen]:
-    """Yield the reasons why a line states less than its author probably meant."""
+    """Yield findings about preferences without the effect that the author probably expects."""
     if source.field not in _WORDS:
         return
     number, column, value = source.number, source.value_column, source.value

@@ -30,10 +30,10 @@ _TRUSTED = ("scrapy_koster.", "scrapy.robotstxt.")
 
 
 def archived_basis(folder: Folder, site: Site, time: float, *, settings: Settings) -> Basis | None:
-    """Return the basis of decisions at *time*; None if no crawl had asked *site* by then.
+    """Return the basis of decisions at *time*, or None if no crawl had asked *site* by then.
 
-    The settings of its crawl replace *settings*. Raises ArchiveError, and UsageError if they cannot
-    be used.
+    The settings of the archived crawl replace *settings*. Raises ArchiveError, and UsageError if
+    the archived settings cannot be used.
     """
     before = [outcome for outcome in folder.outcomes(site) if outcome.at <= time]
     if not before:

@@ -1,4 +1,4 @@
-"""``scrapy robots audit``: the robots that disobeyed a robots.txt, by the log of its server."""
+"""``scrapy robots audit``: the robots that disobeyed a robots.txt, by the log of a server."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _VIOLATION_COLUMNS = ("DISOBEYED", "ROBOT", "LINE", "", "FIRST", "LAST", "FOR EX
 class Audit(Subcommand):
     """Find robots that disobeyed, in the log of your web server.
 
-    You see the lines of your robots.txt that they disobeyed, how often, with examples, the robots
-    that never fetched it, and how fast each robot was. Reads logs of Apache, nginx, Caddy, Traefik,
-    IIS, Cloudflare, CloudFront, AWS load balancers and Google Cloud, also as gz, bz2 or xz. No
-    request is sent. Press Ctrl-C to stop and see the result so far.
+    You see which lines of your robots.txt were disobeyed, how often, with examples, which robots
+    never fetched the file, and how fast the robots were. Reads logs of Apache, nginx, Caddy,
+    Traefik, IIS, Cloudflare, CloudFront, AWS load balancers and Google Cloud, also as gz, bz2 or
+    xz. No request is sent. Press Ctrl-C to stop and see the result so far.
     """
 
     name = "audit"

@@ -97,7 +97,7 @@ class Forget(Subcommand):
     )
 
     def run(self, run: Run) -> Iterator[Line]:
-        """Delete copies, and yield their sites."""
+        """Delete copies, and yield the sites."""
         opts = run.opts
         if opts.all == bool(opts.sites):
             raise UsageError("name the sites to forget, or give --all")
@@ -161,7 +161,7 @@ def _storages(run: Run) -> Iterator[dict[str, Storage]]:
 
 
 def _sites_named(text: str, storage: Storage) -> list[Site]:
-    """Return the sites of a URL, or of a host and port, or all stored sites of a host."""
+    """Return the sites of a URL, or of a host and port, or the stored sites of a host."""
     sites = sites_named(text)
     if len({site.port for site in sites}) == 1:
         return sites

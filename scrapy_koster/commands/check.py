@@ -33,14 +33,14 @@ class Check(Subcommand):
     """Find mistakes in a robots.txt.
 
     These are lines that are invalid by the draft (draft-koster-robots-00), and lines that the
-    draft and RFC 9309 read differently. Each finding is a line
+    draft and RFC 9309 read differently. A finding is a line
 
       name:line:column: severity CODE message (section of the draft)
       URL, line LINE, column COLUMN: ...
 
     and a fix that does not change the reading by the other standard. "only the draft" marks
-    findings that do not apply to RFC 9309; --reading rfc9309 hides them. The codes are explained in
-    https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/check-codes.md
+    findings that do not apply to RFC 9309; hide these with --reading rfc9309. The codes are
+    explained in https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/check-codes.md
     """
 
     name = "check"
@@ -73,7 +73,7 @@ class Check(Subcommand):
 
 
 def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
-    """Yield the names of the files, their bodies or the reasons for none, and Content-Types."""
+    """Yield for each file the name, the body or the reason for no body, and the Content-Type."""
     names = {name: run.requested(name) for name in run.opts.files if is_url(name)}
     found = run.look_up([*names.values()], refresh=True)
     for name in run.opts.files:
@@ -85,7 +85,7 @@ def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
 
 
 def _body(basis: Basis | None) -> bytes | str:
-    """Return the file of a site, or the reason why there is none."""
+    """Return the file of a site, or the reason why there is no file."""
     match basis.step if basis else None:
         case Obey(Copy(status=status, body=body)):
             standing = standing_stated(status)

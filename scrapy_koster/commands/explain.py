@@ -153,7 +153,7 @@ def _as_text(explained: Explained) -> Iterator[Line]:
 
 
 def _context(explained: Explained) -> Iterator[Line]:
-    """Yield the lines that decide, with the lines around them, marked for each standard."""
+    """Yield the lines that decide by either standard, with the surrounding lines."""
     verdict, rulings = explained.verdict, explained.rulings
     if rulings is None or not isinstance(verdict.known, Copy):
         return

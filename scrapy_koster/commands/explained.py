@@ -63,7 +63,7 @@ class Explained:
 
     @property
     def paced(self) -> str | None:
-        """The requested delay and its effect in words, or None."""
+        """The requested delay and the effect on the crawl in words, or None."""
         if self.delay is None:
             return None
         where = f" (line {self.delay.line.number})" if self.delay.line else ""
@@ -98,7 +98,7 @@ def explain(
     failed: Callable[[Exception], None],
     is_found: bool = False,
 ) -> Explained:
-    """Return the decision of a crawl on *url*, with its reasons.
+    """Return the decision of a crawl on *url*, with the reasons.
 
     *failed* is called if the parser raises an error for the delay.
     """
@@ -135,6 +135,6 @@ def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
 
 
 def _ruling(reading: Reading, url: str, robot: str) -> Ruling:
-    """Return the ruling on *url*, and on the spellings in which handlers may send it."""
+    """Return the ruling on *url*, or on a forbidden spelling that a download handler may send."""
     rulings = [reading.ruling(each, robot) for each in sent_as(url)]
     return next((ruling for ruling in rulings if not ruling.allowed), reading.ruling(url, robot))

@@ -29,8 +29,8 @@ _KEYS = ("first_seen", "last_seen", "seen", "status", "bytes", "digest")
 class History(Subcommand):
     """Show the versions of a site's robots.txt in an archive.
 
-    The archive is that of a crawl with KOSTER_ARCHIVE. You see when each version was first and
-    last seen, its HTTP status, its size and its digest, which names its records in the archive.
+    A crawl with KOSTER_ARCHIVE writes an archive. You see when a version was first and last seen,
+    the HTTP status, the size, and the digest, by which you find the records in the archive.
     """
 
     name = "history"

@@ -1,4 +1,4 @@
-"""Fetches robots.txt files as a crawl does, in a crawl that requests nothing else."""
+"""Fetches robots.txt files as a crawl does, in a crawl that requests no page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.access import Known, NoAnswer
 
 QUIET: dict[str, Any] = {
-    # The command may run during a crawl of the project: it must not write the crawl's files.
+    # A crawl of the project may be running: a command must not write files of the crawl.
     "FEEDS": {},
     "ITEM_PIPELINES": {},
     "JOBDIR": None,
@@ -50,22 +50,22 @@ NO_ANSWER = "the crawl ended before robots.txt was fetched"
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a crawl decides by: a copy or a failure, settings, a robot and a time."""
+    """The basis of a crawl's decisions: a copy or a failure, settings, a robot and a time."""
 
     step: Obey | Pass | Refuse
     source: Source
     parser: RobotParser | None
-    """The parser of the copy; None if access is not by rules."""
+    """The parser of the copy, or None if access is not by rules."""
     config: Config
     robot: str
     """The robot of the settings."""
     time: float
     content_type: str | None = None
-    """The Content-Type of the site's answer, "" if it had none; None if the site was not asked."""
+    """The Content-Type of the response, "" if missing. None if the site was not asked."""
     outcome: Outcome | None = None
     """The result in an archive that has the copy, with ``--at``."""
     is_current: bool = True
-    """False if a crawl would have fetched the robots.txt again before it decided."""
+    """False if a crawl would have fetched the robots.txt again before a decision."""
 
     def usage(self) -> UsageLines | None:
         """Return the usage statements of the copy that is obeyed."""
@@ -92,7 +92,7 @@ def robot_of(config: Config, crawler: Crawler) -> str:
 
 
 class LookupSpider(Spider):
-    """Fetches the robots.txt of *urls*, and requests nothing else.
+    """Fetches the robots.txt of *urls*, and requests no page.
 
     With *refresh*, a fresh copy is not used.
     """
@@ -114,7 +114,7 @@ class LookupSpider(Spider):
         crawler.signals.connect(self._retrieved, robots_retrieved)
         robot = robot_of(config, crawler)
         once = config
-        if config.policy.defers:  # a site that failed is asked again when its retry is due
+        if config.policy.defers:  # a failed site is asked again when the retry is due
             once = replace(config, policy=replace(config.policy, unavailable=Unavailable.DISALLOW))
         sites = build_sites(
             crawler,
@@ -147,7 +147,7 @@ class LookupSpider(Spider):
 class _Refreshed(StorageCalls):
     """A storage that returns no copy, so the site is asked.
 
-    A copy is stored. A failure is not: it would replace a copy.
+    A copy is stored. A failure is not stored, because a failure would replace a copy.
     """
 
     async def get(self, site: Site) -> None:  # noqa: ARG002

@@ -1,6 +1,6 @@
-"""Standard input, output and error, which may be full, or closed by their reader.
+"""Standard input, output and error. Output may be full, or closed by the reader of a pipe.
 
-This is the one way to the terminal, for text that may come from anywhere.
+Commands write to the terminal only by this module, which escapes text from the network.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Output:
     def __init__(self) -> None:
         self._written = True
         self.failure: str | None = None
-        """The reason why standard output fails. None if the reader of a pipe has ended, too."""
+        """The reason why standard output fails. None also if the reader of a pipe has ended."""
 
     def write(self, line: Line) -> None:
         """Print *line*, unless standard output has failed."""
@@ -49,7 +49,7 @@ class Output:
         except OSError as error:
             self.failure = None if isinstance(error, BrokenPipeError) else error.strerror
             self._written = False
-            # Python would flush the rest when it ends.
+            # Python would flush the rest at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -89,7 +89,7 @@ def file_errors(failed: str, advice: str = "") -> Iterator[None]:
 def opened(name: str, wanted: str = "a file,") -> Iterator[BufferedReader]:
     """Open a file, or standard input if *name* is "-".
 
-    Raises UsageError, with what is *wanted*, if the file cannot be opened or read.
+    Raises UsageError, with the *wanted* kind of input, if the file cannot be opened or read.
     """
     with file_errors(f"cannot read {name!r}", f"; give {wanted} or - for standard input"):
         if name != "-":

@@ -1,4 +1,4 @@
-"""``scrapy robots``: parses the arguments, and runs one of its commands."""
+"""``scrapy robots``: parses the arguments, and runs a command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RobotsCommand(ScrapyCommand):
     default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}
 
     def syntax(self) -> str:
-        """Return the arguments of ``scrapy robots`` for its help."""
+        """Return the arguments of ``scrapy robots`` for the help."""
         return "<command> ..."
 
     def short_desc(self) -> str:
@@ -33,8 +33,8 @@ class RobotsCommand(ScrapyCommand):
         return "Check and explain a robots.txt, survey sites, manage copies, report, audit a log"
 
     def add_options(self, parser: ArgumentParser) -> None:
-        """Add a parser for each of the commands."""
-        # Scrapy imports this module for its other commands, too: a crawl needs no subcommand.
+        """Add the parsers of the commands."""
+        # Scrapy imports this module also for ``scrapy crawl``, which needs no subcommand.
         from scrapy_koster.commands.subcommands import NOT_READ, SUBCOMMANDS  # noqa: PLC0415
 
         self._subcommands = SUBCOMMANDS
@@ -70,7 +70,7 @@ class RobotsCommand(ScrapyCommand):
         try:
             if subcommand.extra is not None:
                 need_extra(subcommand.extra, f"scrapy robots {subcommand.name}")
-            # To the end, even if nobody reads the lines: `cache forget --all | head`.
+            # To the end, even if the reader has ended: `cache forget --all | head`.
             for line in subcommand.run(run):
                 output.write(line)
             output.flush()

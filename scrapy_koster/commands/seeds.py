@@ -1,4 +1,4 @@
-"""A list of URLs and hosts, one a line, of any length and with any errors."""
+"""A list of URLs and hosts, a line each, of any length and with any errors."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ dim = partial(Painted, "2")
 
 Part: TypeAlias = "str | Painted"
 Line: TypeAlias = "Part | tuple[Part, ...]"
-"""A line of an answer. Its text can be from the network: ``shown`` escapes the text."""
+"""A line of an answer. The text can be from the network: ``shown`` escapes the text."""
 
 
 def shown(line: Line, *, coloured: bool) -> str:

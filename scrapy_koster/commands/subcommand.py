@@ -1,4 +1,4 @@
-"""The base of the commands of ``scrapy robots``, their common arguments, and a run."""
+"""The base of the commands of ``scrapy robots``, common arguments, and a run."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ _READ_MAX_BYTES = 10_000_000
 
 
 class Subcommand(ABC):
-    """A command of ``scrapy robots``: its arguments and its run.
+    """A command of ``scrapy robots``: the arguments and the run.
 
-    The docstring of a subclass is its help, with the first line in the list of commands.
+    The docstring of a subclass is the help. The list of commands has the first line.
     """
 
     name: ClassVar[str]
@@ -111,7 +111,7 @@ class Subcommand(ABC):
 
 
 class SubcommandParser(ArgumentParser):
-    """Reports wrong arguments in one printable line."""
+    """Reports wrong arguments in a printable line."""
 
     def error(self, message: str) -> NoReturn:
         """Exit with the status for wrong usage."""
@@ -120,7 +120,7 @@ class SubcommandParser(ArgumentParser):
 
 @dataclass
 class Run:
-    """One run of a command: its options, its settings and its exit status."""
+    """A run of a command: the options, the settings and the exit status."""
 
     opts: Namespace
     settings: Settings
@@ -129,17 +129,17 @@ class Run:
 
     @cached_property
     def crawler(self) -> Crawler:
-        """A crawler with the settings, which crawls nothing."""
+        """A crawler with the settings, to build components without a crawl."""
         return Crawler(DefaultSpider, self.settings)
 
     @cached_property
     def config(self) -> Config:
-        """The KOSTER_ settings. UsageError if one is wrong."""
+        """The KOSTER_ settings. Raises UsageError for an invalid setting."""
         with usage_errors():
             return config_of(self.crawler)
 
     def worse(self, status: int) -> None:
-        """Raise the exit status to *status*, if it is lower."""
+        """Raise the exit status to *status*, unless already higher."""
         self.status = max(self.status, status)
 
     def warn(self, message: str, status: int = 0) -> None:
@@ -152,7 +152,7 @@ class Run:
         return [json.dumps(facts)] if self.opts.json else text
 
     def requested(self, url: str) -> str:
-        """Return *url* as a Request has it. A host means https, with a message."""
+        """Return *url* as in a Request. A host means https, with a message."""
         whole = url if HAS_SCHEME.match(url) else f"https://{url}"
         site_named(whole)
         with usage_errors():
@@ -165,7 +165,7 @@ class Run:
     def read(self, name: str) -> bytes:
         """Return the content of a file, or of standard input if *name* is "-".
 
-        At most 10,000,000 bytes, or KOSTER_MAX_BYTES and one more. UsageError if it cannot be read.
+        At most 10,000,000 bytes are read, or KOSTER_MAX_BYTES and one more. Raises UsageError.
         """
         most = max(_READ_MAX_BYTES, self.config.max_bytes + 1)
         with opened(name, "a file, a URL with http:// or https://,") as file:
@@ -181,7 +181,7 @@ class Run:
         """Return the bases of a crawl's decisions on *urls*. Can be called once.
 
         With *refresh*, a fresh copy is not used. A URL is missing in the result if the crawl
-        ended before its robots.txt was fetched.
+        ended before the fetch of the robots.txt.
         """
         found: dict[str, Basis] = {}
         if urls:
@@ -190,7 +190,7 @@ class Run:
         return found
 
     def crawl(self, spider: type[Spider], **arguments: Any) -> Crawler:
-        """Run a crawl with the settings to its end. Can be called once."""
+        """Run a crawl with the settings to the end. Can be called once."""
         # Scrapy would make the process with ``requires_crawler_process``. An error would then end
         # with status 1, which is an answer.
         has_reactor = self.settings.getbool("TWISTED_REACTOR_ENABLED")
@@ -211,9 +211,9 @@ def usage_errors() -> Iterator[None]:
 
 
 def robot_in(agent: str | None) -> tuple[str, bool]:
-    """Return the robot that ``--agent`` names, and whether it was found inside of a header.
+    """Return the name of the robot in ``--agent``, and whether the name is from inside a header.
 
-    The header of a browser can name a robot further on, where an audit finds it, too.
+    A header can begin like a browser's, and name a robot further on. An audit finds the same name.
     """
     if agent is None or " " not in agent:
         return agent or "", False
@@ -230,7 +230,7 @@ def is_url(name: str) -> bool:
 
 
 def site_named(url: str) -> Site:
-    """Return the site of *url*. Raises UsageError if it has none."""
+    """Return the site of *url*. Raises UsageError for other text."""
     with usage_errors():
         if site := site_of(url):
             return site
@@ -248,7 +248,7 @@ def sites_named(text: str) -> list[Site]:
 
 
 def time_of(text: str) -> float:
-    """Return the time in *text*, in seconds since the epoch. Raises UsageError if it is invalid."""
+    """Return the time in *text* in seconds since the epoch. Raises UsageError for other text."""
     try:
         time = datetime.fromisoformat(text.strip().upper().replace("Z", "+00:00"))
         return time.replace(tzinfo=time.tzinfo or timezone.utc).timestamp()

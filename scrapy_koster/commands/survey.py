@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 _REFUSED = 1
 _SHOWN = 10
 _LINES = (("repeated", "duplicate"), ("broken", "invalid"), ("skipped", "blank or comment"))
-"""Counts of lines, and their names in the first line of the answer."""
+"""Keys of line counts, with the names in the first line of the answer."""
 
 
 class Survey(Subcommand):
     """Show which URLs of a list would be refused.
 
     No page is fetched. Each robots.txt is fetched once, with the settings of your crawl, and
-    stored. If you stop a survey, the same command continues it.
+    stored. After a stop, the same command continues the survey.
     """
 
     name = "survey"
@@ -72,7 +72,7 @@ class Survey(Subcommand):
 
 
 def _read(run: Run, seeds: Seeds) -> None:
-    """Read the list, and report its invalid lines."""
+    """Read the list, and report invalid lines."""
     name = run.opts.file
     with opened(name) as file:
         try:
@@ -107,7 +107,7 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
         run.warn("the survey could not start", FAILED)
         return
     report = crawler.get_extension(SurveyReport)
-    assert report is not None  # SurveyAddon enables it
+    assert report is not None  # enabled by SurveyAddon
     try:
         numbers = read(report.database).to_dict()
         _judge(run, numbers, spider, len(seeds))
@@ -143,7 +143,7 @@ def _cells(outcome: Verdict | str | None) -> tuple[str, int | str | None, str]:
 
 
 def _set(run: Run) -> None:
-    """Apply the settings of a survey, and check them."""
+    """Check and apply the settings of a survey."""
     archive = run.settings.get("KOSTER_ARCHIVE")
     addons = survey_addons(run.settings)
     ours = {**QUIET, "KOSTER_ARCHIVE": archive, **SURVEY_SETTINGS, "ADDONS": addons}

@@ -33,7 +33,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, with its answer by the counts."""
+    """A question, with the answer by the counts."""
 
     name: str
     question: str
@@ -42,7 +42,7 @@ class Answer:
 
 
 def answers(numbers: Numbers) -> list[Answer]:
-    """Return the four questions with their answers."""
+    """Return the four questions with the answers."""
     fetched, missed = list(_counted(_let_through(numbers))), list(_counted(_missed(numbers)))
     to_do = [Point(text, table) for count, text, table in _to_do(numbers) if count]
     reasons = [

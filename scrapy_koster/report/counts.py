@@ -129,7 +129,7 @@ class Counts:
         self._count_minute(deferred=1)
 
     def given_up(self, site: Site) -> None:
-        """Count a site whose requests are refused."""
+        """Count a site with refused requests."""
         self.tally.add("site", str(site), given_up=1)
         self.tally.put("site", str(site), resumed=int(self._now()))
 
@@ -198,7 +198,7 @@ class Counts:
         self.tally.add("minute", int(self._now() // 60), **counts)
 
     def _sample(self, site: str, kind: str, line: int, url: str) -> None:
-        """Keep *url* as one of five random samples."""
+        """Keep *url* as a sample, of five at random."""
         seen = self._seen[site, kind, line]  # no entry is made: a Counter
         if seen < _SAMPLES:
             if self._samples >= _SAMPLES_MOST:

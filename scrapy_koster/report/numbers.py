@@ -124,7 +124,7 @@ class Numbers:
     rules: list[sqlite3.Row]
     """site, line, text, refused: the largest first, 10,000 at most"""
     overrides: list[sqlite3.Row]
-    """site, text, allowed, refused: what the overrides of the user changed"""
+    """site, text, allowed, refused: the changes by the overrides of the user"""
     hazards: list[sqlite3.Row]
     """site, cause, line and text of RFC 9309's rule, the draft's rule, pages: as ``rules``"""
     closed_by: Counted
@@ -252,7 +252,7 @@ def _counted(connection: sqlite3.Connection, query: str) -> dict[Any, int]:
     return dict(connection.execute(query).fetchall())
 
 
-# The sites one by one.
+# The sites.
 
 _SITE_COLUMNS = ("site", *FACTS, *COUNTS)
 _TIMES = ("fetched", "expires", "deferred", "resumed")

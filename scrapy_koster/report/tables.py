@@ -1,4 +1,4 @@
-"""The tables of the page: their columns, and the queries of their rows."""
+"""The tables of the page: the columns, and the queries of the rows."""
 
 from __future__ import annotations
 

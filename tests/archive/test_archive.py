@@ -1,4 +1,4 @@
-"""The files of an archive: records, indexes, and what is left when a writer is killed."""
+"""The files of an archive: records, indexes, and the rest after a writer was killed."""
 
 from __future__ import annotations
 
@@ -186,8 +186,8 @@ def test_a_url_has_no_user_and_is_otherwise_as_it_was(
 
 
 def test_a_site_forges_no_record_of_another(tmp_path: Path) -> None:
-    """A body that cannot be compressed is in its member as it is. It may have members in it, and
-    the writer may be killed there.
+    """A member stores an incompressible body unchanged. So a body can contain gzip members, and a
+    reader could take these for records, after the writer was killed inside of the body.
     """
     other = tmp_path / "forged"
     forging = evidence(other)
@@ -198,7 +198,7 @@ def test_a_site_forges_no_record_of_another(tmp_path: Path) -> None:
     archive.add(attempt(site_of(1)))
     around = 100_000
     bodies = random.Random(1)
-    # Several times: one may lie across two blocks of the member.
+    # Several times, because a single copy may be split by two blocks of the member.
     parts = [bodies.randbytes(around) + forged for _ in range(5)]
     archive.add(attempt(site_of(3), b"".join(parts) + bodies.randbytes(around)))
     [warc] = warcs(tmp_path)
@@ -289,7 +289,7 @@ def test_files_that_are_no_archive(tmp_path: Path) -> None:
 
 
 def outcome_with(change: Callable[[dict[str, Any]], object], folder: Path) -> list[Any]:
-    """What is read of an outcome whose JSON was changed."""
+    """Return the outcomes in an archive after a change of the JSON."""
     archive = evidence(folder)
     archive.add(attempt(site_of(1)))
     archive.close()
@@ -332,7 +332,7 @@ def test_a_body_that_is_in_another_folder(tmp_path: Path) -> None:
         Folder(str(tmp_path)).whole(outcome)
 
 
-# A writer that is killed
+# A killed writer
 
 KILLED = """
 import sys
@@ -378,7 +378,7 @@ def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:
         assert list(folder.glob("*.cdxj"))
 
 
-# Versions and what has changed
+# Versions and changes
 
 
 def copy_of(site: Site, body: bytes, fetched: float) -> Copy:

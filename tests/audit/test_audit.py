@@ -1,4 +1,4 @@
-"""The audit against the truth: what fifty robots of known sins did, by robot, line and count."""
+"""Audits of logs with fifty simulated robots, whose violations are known exactly."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_same_visits_in_each_format(name: str) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_histories_by_chance(seed: int) -> None:
-    """Robots that ask, are answered whatever there is, and come at any time."""
+    """Robots visit at random times, and fetch the robots.txt with random statuses."""
     chance = Random(seed)
     start, end = CHANGED - chance.randrange(1, 12) * DAY, CHANGED + chance.randrange(1, 12) * DAY
     robots = [Sinner(f"bot{n}", f"bot{n}/1.0") for n in range(8)]

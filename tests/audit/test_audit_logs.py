@@ -1,4 +1,4 @@
-"""What a log may be: compressed, broken, hostile, in many files, out of order."""
+"""Logs that are compressed, damaged, hostile, in many files, or out of order."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_a_line_that_is_late_is_judged_all_the_same() -> None:
     assert robot["speed"]["gap_secs"] == {"p10": 1, "p50": 1, "p90": 1}
 
 
-# What is kept is bounded.
+# Bounds of memory.
 
 
 @pytest.mark.promise("docs/audit.md", "the 1,000 most frequent names; not_kept_apart")
@@ -268,7 +268,7 @@ def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
 
     monkeypatch.setattr(merged_logs, "PIECE_BYTES", 1 << 16)
     most(100)
-    most(1000)  # what is imported and compiled once does not count
+    most(1000)  # memory for imports and patterns does not count
     assert most(4000) < 1.2 * most(2000)
 
 
@@ -280,7 +280,7 @@ def test_more_clients_without_a_name_than_are_kept_apart(monkeypatch: pytest.Mon
     assert (found["not_kept_apart"]["clients"], found["nameless"]) == (3, 3)
 
 
-# Who is a robot.
+# Robots and other programs.
 
 
 @pytest.mark.promise("docs/audit.md", "known_by: file, list, header")

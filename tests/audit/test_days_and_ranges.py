@@ -1,4 +1,4 @@
-"""The strip of days, the published ranges, and logs that are cut while they are read."""
+"""Counts by day, published address ranges, and logs that are cut during an audit."""
 
 from __future__ import annotations
 

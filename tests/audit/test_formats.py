@@ -1,4 +1,4 @@
-"""The logs of load balancers, clouds and proxies: each has the same two lines of a rude robot."""
+"""Logs of load balancers, clouds and proxies, with the same two lines of a robot."""
 
 # ruff: noqa: E501  # a line of a log is a line
 

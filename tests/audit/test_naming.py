@@ -1,4 +1,4 @@
-"""Who sends a User-Agent header: 92 of robots and 40 of browsers, from their documentation."""
+"""Names in User-Agent headers: 92 headers of robots and 40 of browsers, from documentation."""
 
 from __future__ import annotations
 

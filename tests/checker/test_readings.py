@@ -1,4 +1,4 @@
-"""By which standard a finding holds, and that its fix does no harm by the other one."""
+"""The standards of findings, and fixes without harm to a reader by the other standard."""
 
 # ruff: noqa: E501  # a file is a line
 
@@ -96,10 +96,10 @@ FIXED: dict[str, tuple[bytes, bytes]] = {
         ALL + b"Content-Usage: search=n\n\n" + ALL + b"Disallow: /a\n",
     ),
 }  # fmt: skip
-"""For each code a file that has it, and what its fix makes of that."""
+"""By code: a file with the finding, and the file after the fix."""
 
 NOT_FIXED = {"K042", "K043"}
-"""The draft has no words for what these lines mean: the finding stays, and says so."""
+"""Codes without a fix by the draft, which has no such lines. The finding stays."""
 
 PROBES = [
     f"http://h{path}"

@@ -1,4 +1,4 @@
-"""3.2, 3.3: what the syntax checker finds, where, and what it leaves alone."""
+"""3.2, 3.3: the findings of the syntax checker with places, and files without findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy robots audit`: its table, its JSON, its page, its exit status; and the logs of crawls."""
+"""`scrapy robots audit`: table, JSON, page and exit status; audits of the logs of crawls."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_fallbacks_that_a_robot_documents_are_told(robots: Robots, log: Path) ->
 
 @pytest.mark.promise("docs/audit.md", "Ctrl-C shows the result so far")
 def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
-    """Also while it waits for more of a pipe."""
+    """Ctrl-C also works while the audit waits for more data from a pipe."""
     code = (
         "import sys\nfrom scrapy_koster.commands import output\noutput._PROGRESS_SECS = 0\n"
         "from scrapy.cmdline import execute\nsys.exit(execute())\n"
@@ -270,11 +270,11 @@ def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
     assert found["robots"][0]["violations"] == 3
 
 
-# The logs of servers that were crawled.
+# Audits of our own crawls, from the logs of the servers.
 
 
 def hits_of(site: Site) -> list[Hit]:
-    """What a site was asked, as its server would write it: a line when the answer is sent."""
+    """Return the requests to a site in the order of a log: a line when the answer is sent."""
     offset = time.time() - time.monotonic()
     return [
         Hit(

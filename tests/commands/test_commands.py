@@ -130,17 +130,17 @@ def test_check_leaves_out_what_is_less_grave(
 # explain
 
 
-# Of these URLs a crawl decides by another spelling too, in which they may be sent.
 DRAFT_COLUMN = r"(?m)^ {6}> {2}.{8} +(\d+)  "
 RFC_9309_COLUMN = r"(?m)^ {2}.{5} {9}> +(\d+)  "
+# A download handler may send these URLs in a second spelling, and a crawl decides by both.
 AS_SENT: dict[str, tuple[bool, int | None]] = {
-    "C4-004": (True, None),  # /s? which Request makes /s
+    "C4-004": (True, None),  # /s?, without the question mark in a Request
     "C7-006": (False, 2),  # /b/../a/
     "C7-009": (False, 2),  # /./a/
 }
 
 
-# The same objects, laid out: not each time.
+# Cases for a test of the text, too: a sample, because the objects are the same.
 TOLD_AS_TEXT = {case.id for case in CASES[:: so_many(8, 1)]}
 
 
@@ -264,7 +264,7 @@ def test_explain_of_a_host_assumes_https_and_says_so(robots: Robots, file: Path)
     ],
 )
 def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, words: str) -> None:
-    """The URL is allowed by the draft; RFC 9309 forbids it."""
+    """The draft allows the URL, and RFC 9309 forbids the URL."""
     run = ["explain", "--robots", "-", "http://h/a/b.gif"]
     ran = robots(*run, stdin=body.encode())
     assert ran.status == 0
@@ -565,7 +565,7 @@ def test_check_tells_how_a_site_serves_its_file(sites: Sites) -> None:
     plain.robots = Reply(200, rules, headers={"Content-Type": "text/plain; charset=utf-8"})
     moved.robots = redirect(html.url("/robots.txt"))
     urls = [site.url("/") for site in (html, none, plain, moved)]
-    for _ in range(2):  # a fresh copy says nothing of it: the site is asked again
+    for _ in range(2):  # a fresh copy has no Content-Type, so the site is asked again
         ran = sites.run("check", "--json", *urls)
         told = {row["name"]: [f["code"] for f in row["findings"]] for row in ran.objects}
         assert told == dict(zip(urls, (["K007"], ["K007"], [], ["K007"]), strict=True))
@@ -843,7 +843,7 @@ def test_scrapy_lists_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"(?m)^  robots +Check and explain a robots.txt", capsys.readouterr().out)
 
 
-# Colours, and what a terminal must not get
+# Colours and escaped text
 
 
 class Terminal(io.StringIO):

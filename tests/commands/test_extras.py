@@ -1,4 +1,4 @@
-"""Which commands need an extra, and what they say if it is not installed."""
+"""The extras of the commands, and the messages if an extra is not installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEEDED = "needs packages that are not installed"
 
 @pytest.fixture
 def base(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment with the base alone: none of the packages of an extra can be imported."""
+    """A base install: packages of the extras cannot be imported."""
     for module in ("crawleruseragents", "jinja2", "redis", "warcio"):
         monkeypatch.setitem(sys.modules, module, None)
 
@@ -86,7 +86,7 @@ async def test_a_crawl_with_a_report_does_not_start(
 
 
 def test_the_extra_is_that_of_the_package() -> None:
-    """Each module is looked for by another name than the one of its distribution."""
+    """The names of modules and of distributions differ only in hyphens."""
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     [listed] = re.findall(r"(?ms)^tools = \[.*?\n(.*?)^\]", text)
     packages = re.findall(r'"([a-z0-9-]+)>=', listed)

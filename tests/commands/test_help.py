@@ -1,4 +1,4 @@
-"""Each --help has an example, which is run here, and a link to a page that is there."""
+"""The help of a command has an example that runs, and a link to an existing page."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ COMMANDS = [
     ["cache"], ["cache", "list"], ["cache", "show"], ["cache", "forget"],
 ]  # fmt: skip
 STATUSES = {"check": 1, "explain": 1, "audit": 1, "survey": 3}
-"""What the examples end with if it is not 0: the server of the survey does not answer."""
+"""Exit statuses of examples, if not 0. The server of the survey does not answer."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path, server: Server) -> Path:
-    """What the examples are about."""
+    """A folder with the files of the examples."""
     robots = b"User-agent: GPTBot\nDisallow: /private\n"
     (tmp_path / "robots.txt").write_bytes(robots)
     (tmp_path / "access.log").write_bytes(written([Hit(BEGAN, "GPTBot/1.2", "/private")]))

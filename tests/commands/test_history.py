@@ -1,4 +1,4 @@
-"""`scrapy robots history` and `explain --at`: what an archive shows of a crawl."""
+"""`scrapy robots history` and `explain --at`, on the archives of crawls."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def folder(crawl: Crawl) -> Path:
 async def test_explain_gives_each_verdict_of_a_crawl_of_sites_of_every_kind(
     crawl: Crawl, server: Server, folder: Path, robots: Robots
 ) -> None:
-    """It has the same line and the same digest for each URL, and so for each page in the log."""
+    """The lines and the digests are equal for every URL, including the pages in the log."""
     sites = [server.site() for _ in range(SITES)]
     for number, site in enumerate(sites):
         site.robots = KINDS[number % len(KINDS)]
@@ -95,7 +95,7 @@ async def test_explain_gives_each_verdict_of_a_crawl_of_sites_of_every_kind(
     for verdict in result.verdicts:
         now, was = verdict.to_dict(), then[verdict.url]
         if now["ground"] == "unavailable":
-            # The crawl also tells why it waited no longer.
+            # A crawl appends the reason for the end of the wait.
             assert now["reason"].startswith(was["reason"])
             continue
         assert {name: was[name] for name in compared} == {name: now[name] for name in compared}
@@ -112,7 +112,7 @@ def _now() -> str:
 async def a_crawl_that_sees_all_versions(
     crawl: Crawl, site: Site, clock: JumpingClock
 ) -> list[float]:
-    """Crawl the site twice for each version, with copies that have expired; return when."""
+    """Crawl the site two times for every version, with expired copies. Return the times."""
     crawl.clock = clock
     days = []
     for version in VERSIONS:

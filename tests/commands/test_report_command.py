@@ -161,7 +161,7 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(
 
 
 def without_hazards() -> Tally:
-    """Of a crawl whose parser allows nothing that RFC 9309 forbids, or of a sample alone."""
+    """Return the counts of a crawl without differences between the parser and RFC 9309."""
     tally = every_kind()
     row(tally, site_named(2))["looser"] = 0
     tally.rows["hazard"].clear()

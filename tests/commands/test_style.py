@@ -1,4 +1,4 @@
-"""What a terminal gets of the lines of `scrapy robots`, and what it does not."""
+"""Lines of `scrapy robots` on a terminal: colours, tables and escaped text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy robots survey`: lists of seeds, what is printed of them, and what is not asked again."""
+"""`scrapy robots survey`: lists of URLs, the printed answer, and a second run."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Ran:
 
 
 class Survey:
-    """Surveys in a folder, outside of a project unless a file is written there that makes one."""
+    """Runs surveys in a folder. A test can make the folder a project."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -422,7 +422,7 @@ def test_hostile_lines_are_harmless(survey: Survey, server: Server) -> None:
     )
 
 
-# Each is the arguments, what is on standard input, and what is said.
+# Arguments, standard input, and the message.
 WRONG = [
     (["-"], "", "'-' has no URL; write one URL or host a line"),
     (["-"], "\n# http://a/\nftp://b/\n", "'-' has no URL; write one URL or host a line"),
@@ -473,7 +473,7 @@ def test_one_whose_numbers_cannot_be_written_asks_nobody(survey: Survey, server:
 
 
 class Many:
-    """Sites at one port of 127/8, of which some hang."""
+    """Sites at the same port of 127/8. Some of the sites hang."""
 
     def __init__(self, server: Server, count: int, hang: int) -> None:
         self.site: Site = server.site(host="0.0.0.0")
@@ -527,6 +527,6 @@ def stored(survey: Survey) -> int:
     with closing(sqlite3.connect(path)) as connection:
         try:
             [count] = connection.execute("SELECT COUNT(*) FROM known").fetchone()
-        except sqlite3.Error:  # it is being made
+        except sqlite3.Error:  # the file is not complete yet
             return 0
     return int(count)

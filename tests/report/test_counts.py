@@ -1,4 +1,4 @@
-"""What the report counts: each thing that happens in a crawl, and what is written of it then."""
+"""The counts of a report, by event of a crawl."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_every_outcome_has_its_places() -> None:
 
 
 def row_of(counts: Counts) -> dict[str, Any]:
-    """What is counted of the only site."""
+    """Return the counts of the only site."""
     assert list(counts.tally.rows["site"]) == [(NAME,)]
     return counts.tally.rows["site"][NAME,]
 
@@ -125,7 +125,7 @@ def test_a_copy_that_was_redirected_to_and_never_expires(counts: Counts) -> None
     ],
 )
 def test_a_failure(counts: Counts, reason: str, status: int, shown: str, kind: str) -> None:
-    """The status is that of the answer, 0 where there was none; a kind ends at the colon."""
+    """The status is 0 without an answer. The kind of a failure ends at the colon."""
     for _ in range(2):
         retrieve(counts, failure(reason))
     assert row_of(counts) == {"status": status, "reason": shown}

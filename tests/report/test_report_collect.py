@@ -1,4 +1,4 @@
-"""What the report of a crawl collects: equal to the stats, and to what the servers saw."""
+"""The counts of a report equal the stats of the crawl, and the requests at the servers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sites_in(database: str) -> dict[str, sqlite3.Row]:
 
 
 def site_of_kind(server: Server, kind: int) -> Site:
-    """One of each kind of answer."""
+    """Return a site with an answer of this kind."""
     if kind == 7:
         return server.down()
     site = server.site()
@@ -75,7 +75,7 @@ def assert_exact(numbers: Numbers, stats: Any, sites: list[Site], database: str)
     assert totals["deferrals"] == stats.get("koster/deferred/sites", 0)
     assert sum(refused for *_, refused in numbers.rules) == numbers.refused["rule"]
     assert sum(row[1] for row in numbers.minutes) == totals["asked"]
-    # What the servers saw.
+    # The requests at the servers.
     rows = sites_in(database)
     assert len(rows) == numbers.sites == len(sites)
     for site in sites:
@@ -185,7 +185,7 @@ async def test_crawls_that_begin_in_one_second(
     crawl.clock = StillClock()
     sites = [server.site() for _ in range(3)]
     page = tmp_path / "page.html"
-    # They end at one moment too, and write the same page.
+    # The crawls also end at the same time, and write the same page.
     crawls = [crawl.start(urls=s.urls(2), settings={"KOSTER_REPORT": str(page)}) for s in sites]
     results = [await running.result() for running in crawls]
     for site, result in zip(sites, results, strict=True):
@@ -237,7 +237,7 @@ process.start()
 
 @pytest.fixture
 def killed(tmp_path: Path, server: Server) -> tuple[Site, Path]:
-    """A crawl that was killed when some batches had been written, and the file that it has left."""
+    """The site and the report of a crawl that was killed after some batches were written."""
     site = server.site()
     site.robots = RULES
     storage = tmp_path / "robots.sqlite3"
@@ -257,7 +257,7 @@ def killed(tmp_path: Path, server: Server) -> tuple[Site, Path]:
 
 def _allowed(folder: Path) -> int:
     for file in (folder / "reports").glob("*.sqlite3"):
-        with suppress(DatabaseError), reading(str(file)) as connection:  # it is being made
+        with suppress(DatabaseError), reading(str(file)) as connection:  # incomplete
             return int(connection.execute("SELECT sum(allowed) FROM site").fetchone()[0] or 0)
     return 0
 
@@ -275,7 +275,7 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     numbers = json.loads(run.stdout)
     assert (numbers["sites"], numbers["outcomes"]["obeyed"]) == (1, 1)
     allowed, pages = numbers["requests"]["allowed"], len(site.pages_asked)
-    # Two seconds of it may be missing; CONCURRENT_REQUESTS were decided, and not at the site yet.
+    # Two seconds may be missing. CONCURRENT_REQUESTS were allowed, and not sent yet.
     assert 20 <= allowed <= pages + 16
     [rule] = numbers["rules"]
     assert rule["line"] == 2

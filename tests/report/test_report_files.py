@@ -1,4 +1,4 @@
-"""The files of reports: where they are, how they are called, and what is said when one fails."""
+"""The files of reports: folders, names, and messages about failures."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def report_in(folder: Path, spider: type[RecordingSpider] = RecordingSpider) -> 
     ],
 )
 def test_the_name_of_a_file(tmp_path: Path, name: str, shown: str) -> None:
-    """That of the spider, when it began, and eight digits by chance."""
+    """The name has the spider, the start time, and eight random digits."""
     spider: Any = type("Named", (RecordingSpider,), {"name": name or "x"})
     crawler = crawler_of(spider)
     assert crawler.spider is not None
@@ -228,7 +228,7 @@ class Failing:
 async def test_what_could_not_be_written_is_written_later(
     crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And that it could not be is said once."""
+    """The failure is logged once."""
     monkeypatch.setattr(f"{REPORT}._BATCH_SECS", 0.02)
     failing = Failing(5)
     monkeypatch.setattr(Writer, "write", lambda *given, **named: failing(*given, **named))  # noqa: PLW0108  # a method
@@ -293,7 +293,7 @@ def test_the_stored_file_of_a_site(tmp_path: Path) -> None:
 
 
 class Broken:
-    """A storage that fails: when it is opened, or when it is asked."""
+    """A storage that fails, either when opened or when read."""
 
     opens = True
     closed = 0

@@ -72,7 +72,7 @@ def test_each_table_sorts_by_each_column(page_file: Path, opened: Open) -> None:
                 assert sorted(rows(page, name)) == everything
                 cells = [row[column] for row in rows(page, name)]
                 full = [cell for cell in cells if cell]
-                assert cells[: len(full)] == full  # what is empty stands last
+                assert cells[: len(full)] == full  # empty cells are last
                 descending = heads.nth(column).get_attribute("aria-sort") == "descending"
                 assert full == sorted(full, key=_key, reverse=descending)
                 orders.append(descending)

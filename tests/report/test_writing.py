@@ -27,7 +27,7 @@ def test_a_symlink_stays_one(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     target, link = tmp_path / "there" / "page.html", tmp_path / "link.html"
     link.symlink_to("there/page.html")
-    for text in ("first", "second"):  # at first it points to nothing
+    for text in ("first", "second"):  # at first the target does not exist
         try_writing(str(link))
         write(str(link), text)
         assert link.is_symlink()
@@ -56,7 +56,7 @@ def test_a_device_is_written_into() -> None:
 
 
 def test_our_own_output_is_written_into(tmp_path: Path) -> None:
-    """A shell may have sent /dev/stdout to a file: what is printed belongs into it as well."""
+    """If a shell redirects /dev/stdout to a file, other output goes into the same file."""
     path = tmp_path / "out"
     with path.open("w") as file:
         inode = path.stat().st_ino
