@@ -113,7 +113,7 @@ class AccessLog:
             if 0 < self.lines == self.unread and self.damage is None:
                 self.damage = "no line of it could be read: is --log-format wanted?"
             if lines.too_long and len(self.samples) < _UNREAD_SHOWN:
-                self.samples.append("(a line of more than 65,536 octets)")
+                self.samples.append("(a line of more than 65,536 bytes)")
 
     def _format_of(self, piece: bytes) -> Format:
         if self._format is not None:

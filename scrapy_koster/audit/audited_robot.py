@@ -172,7 +172,7 @@ class Asking:
     statuses: Counter[int] = field(default_factory=Counter)
 
     def add(self, secs: int, status: int, requests: int) -> None:
-        """Count a request that comes after a number of *requests* for pages."""
+        """Count a request that follows *requests* earlier requests."""
         if not self.count:
             self.first = self.last = secs
             self.pages_before = requests

@@ -1,4 +1,4 @@
-"""The kinds of robots, and the records that robots obey by the documentation of the operator."""
+"""The kinds of robots, and the records that robots obey by the documentation of operators."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def seen_outside(sources: list[SourceLine], records: list[Record]) -> Iterator[S
         elif source.field == CONTENT_USAGE:
             yield Seen("K073", source.number, source.column, "no User-agent line before it")
         elif source.field != CONTENT_SIGNAL and NAME_TOKEN.fullmatch(source.field):
-            said = "{} stands outside of a record"
+            said = "{} is outside of a record"
             yield Seen("K032", source.number, source.column, said, (source.field,))
     end = records[-1].rules[-1].number if records else 0
     for source in sources:
@@ -67,10 +67,10 @@ def _seen_blank(record: Record, blanks: list[int]) -> Iterator[Seen]:
         if blank is None:
             continue
         if _is_rule(following) or following.field == AGENT:
-            said = "the record at line {} goes on below"
+            said = "the record of line {} continues after this line"
             yield Seen("K031", blank, 1, said, (record.agents[0].number,))
         else:
-            said = "{} stands behind the blank line that ends a record"
+            said = "{} follows a blank line, which ends the record"
             yield Seen("K032", following.number, 1, said, (following.field,))
 
 
@@ -145,14 +145,14 @@ def seen_in_order(record: Record) -> Iterator[Seen]:
     opening = {s.by for s in opposed if s.by.field == b"allow" and s.by.value == b"/"}
     for rule in opening:
         hidden = [shadow.rule.number for shadow in opposed if shadow.by is rule]
-        said = "Disallow lines behind this one that match nothing: {}, from line {} on"
+        said = "later Disallow lines without effect: {}, the first is line {}"
         yield Seen("K049", rule.number, 1, said, (len(hidden), hidden[0]))
     for _, rule, by in shadows:
         if by not in opening:
             if rule.field == by.field and not is_alike:
                 continue  # for RFC 9309 a rule between the two may be shorter than this one
             code = "K048" if rule.field == by.field else "K047"
-            said = "all that {} matches, line {} matches first: {}"
+            said = "{} has no effect after line {}: {}"
             yield Seen(code, rule.number, 1, said, (rule.value, by.number, by.value))
 
 

@@ -67,7 +67,7 @@ def taken_apart(number: int, text: bytes) -> SourceLine:
 def seen_in_line(source: SourceLine) -> Iterator[Seen]:
     """Yield the findings about one line."""
     if len(source.text) > _LINE_MAX:
-        said = "the line has {} octets"
+        said = "the line has {} bytes"
         yield Seen("K006", source.number, _LINE_MAX + 1, said, (len(source.text),))
     if _ODD.search(source.text):
         yield from _seen_in_octets(source)
@@ -249,5 +249,5 @@ def _seen_in_rule(source: SourceLine) -> Iterator[Seen]:
     if unescape(path.decode("latin-1")) == "/robots.txt":
         yield Seen("K046", number, start, "/robots.txt is always allowed")
     if source.field == b"disallow" and (found := _TELLING.search(path)):
-        said = "the file tells everybody of {}"
+        said = "the file reveals {}"
         yield Seen("K052", number, start + found.start(), said, (path,))

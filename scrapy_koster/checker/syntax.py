@@ -130,10 +130,10 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
     if body.startswith(b"\xef\xbb\xbf"):
         yield Seen("K004", 1, 1, "the file begins with a byte order mark")
     if len(read) < len(body):
-        said = "the {} octets from here on are not read: a crawl reads {} (KOSTER_MAX_BYTES)"
+        said = "the {} bytes from here on are not read: a crawl reads {} (KOSTER_MAX_BYTES)"
         yield Seen("K005", len(numbered), 1, said, (len(body) - len(read), max_bytes))
     elif not any(source.text[: source.said_end].strip(SPACE) for source in sources):
-        yield Seen("K001", 1, 1, "the file says nothing: it restricts nobody")
+        yield Seen("K001", 1, 1, "the file has no instruction: no robot is restricted")
     yield from hidden
     for source in sources:
         yield from seen_in_line(source)
@@ -169,7 +169,7 @@ def _seen_closed(read: bytes) -> Iterator[Seen]:
         if not any(line.value for line in lines_of):
             closing.setdefault(ruling.rule.number, []).append(reading.standard)
     for number, standards in closing.items():
-        said = "all robots that are not named are kept out of the whole site"
+        said = "the whole site is forbidden for robots that the file does not name"
         yield Seen("K008", number, 1, said, (), tuple(standards))
 
 
