@@ -44,9 +44,9 @@ _HOW = {"fetched": "fetches", "from storage": "from_storage", "revalidated": "re
 
 
 class Counts:
-    """Counts in a tally. Its methods are signal handlers.
+    """Counts events in a tally. The methods are signal handlers.
 
-    See ``scrapy_koster.signals`` for their arguments.
+    See ``scrapy_koster.signals`` for the arguments.
     """
 
     def __init__(self, now: Callable[[], float], parser: type = RobotsTxt) -> None:
@@ -207,8 +207,7 @@ class Counts:
         self._seen[site, kind, line] = seen + 1
         number = seen if seen < _SAMPLES else randrange(seen + 1)
         if number < _SAMPLES:
-            shown_url = printable(url, _URL_CHARS)
-            self.tally.put("sample", site, kind, line, number, url=shown_url)
+            self.tally.put("sample", site, kind, line, number, url=printable(url, _URL_CHARS))
 
     def _compare(self, known: Known | None, url: str, robot: str | bytes, *, allowed: bool) -> None:
         """Compare a decision by rules with RFC 9309, if the decision is in the sample."""

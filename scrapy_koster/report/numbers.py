@@ -44,7 +44,7 @@ REASONS = {
     "html": "an HTML page as robots.txt (KOSTER_HTML_ROBOTSTXT)",
     "unavailable": "robots.txt unavailable",
 }
-"""Why requests are refused, by ground."""
+"""The reasons for refusals, by ground."""
 _CLOSED_NAMES = {each: each.ground.value for each in Standing if each.access is Access.RESTRICTED}
 
 _STATUSES = (
@@ -128,31 +128,31 @@ class Numbers:
     hazards: list[sqlite3.Row]
     """site, cause, line and text of RFC 9309's rule, the draft's rule, pages: as ``rules``"""
     closed_by: Counted
-    """How many sites were CLOSED: by rules, restricted (401, 403), missing, html, unavailable."""
+    """Number of CLOSED sites: by rules, restricted (401, 403), missing, html, unavailable."""
     why: list[sqlite3.Row]
     """requests, sites, reason, rule: why requests were refused, the largest first, 1,000 at most"""
 
     usage: dict[str, Counted]
-    """How many sites state a preference on any page: by label, then "y" and "n"."""
+    """Number of sites with a preference on any page: by label, then "y" and "n"."""
 
     @property
     def closed(self) -> int:
-        """How many sites were CLOSED."""
+        """Number of CLOSED sites."""
         return sum(self.closed_by.values())
 
     @property
     def sites(self) -> int:
-        """How many sites there are."""
+        """Number of sites."""
         return sum(self.outcomes.values())
 
     @property
     def refused(self) -> Counted:
-        """How many requests were refused, by ground."""
+        """Number of refused requests, by ground."""
         return {ground: self.totals[column] for ground, column in REFUSED.items()}
 
     @property
     def allowed(self) -> int:
-        """How many requests were allowed."""
+        """Number of allowed requests."""
         return sum(self.allowed_because.values())
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,17 +12,17 @@ from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 
-# A shell may have sent standard output to a file.
+# Paths that are written into even if a shell has redirected standard output to a file.
 _DEVICES = ("/dev/", "/proc/")
 
 
 @contextmanager
 def whole(name: str) -> Iterator[Path]:
-    """Yield a path to write to, whose content replaces that of *name* if there was no error.
+    """Yield a path of a temporary file, which replaces the file *name* if there was no error.
 
-    A file is replaced in one step, so a reader never sees half of a page. For a symlink, its target
-    is replaced. A device, a pipe or a socket is written into. Raises OSError if the folder does not
-    exist.
+    A file is replaced in one step, so a reader never sees half of a page. If *name* is a symlink,
+    the target is replaced. A device, a pipe or a socket is written into. Raises OSError if the
+    folder does not exist.
     """
     if is_stream(name):
         with TemporaryDirectory() as folder:
