@@ -87,14 +87,15 @@ class Explain(Subcommand):
         robot, is_found = robot_in(opts.agent)
         urls = [*map(run.requested, opts.urls)]
         bases, missing = _bases(run, urls)
+        between: list[Line] = []
         for url in urls:
             if (basis := bases.get(url)) is None:
                 run.warn(f"{printable(url)}: {missing}", NOT_RETRIEVED)
                 continue
             explained = explain(url, robot or basis.robot, basis, failed=failed, is_found=is_found)
             run.worse(explained.status)
-            if not opts.json and url != urls[0]:
-                yield ""
+            yield from between
+            between = [] if opts.json else [""]
             yield from run.answer(_as_dict(explained), _as_text(explained))
 
 
