@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, Spider
 from scrapy.utils.misc import build_from_crawler
 
-from scrapy_koster.crawl.assembly import build_sites, storage_of
-from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.assembly import build_sites
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
@@ -120,8 +119,8 @@ class LookupSpider(Spider):
             crawler,
             once,
             Announcer(crawler, once),
-            fetcher=Fetcher(crawler, once, crawler.stats, clock_of(crawler)),
-            store=storage_of(crawler, once, kind=self._kind),
+            fetcher=Fetcher(crawler, once),
+            store=self._kind(crawler, once),
         )
         try:
             for url in self._urls:

@@ -22,15 +22,13 @@ from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.pages.stated import Stated
 from scrapy_koster.crawl.parking.inner import folder_of
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.replaying.replay import Replay, is_replay
-from scrapy_koster.crawl.robot import Robot, copies_of
+from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.sites import Sites
 
@@ -83,17 +81,27 @@ class Assembly:
             engine=self.engine,
             ask_for=lambda state, request: self.sites.ask_for(state, request),
         )
-        store = storage_of(crawler, config)
+        store = StorageCalls(crawler, config)
         records = parts.records(config.memory_sites, lambda state: self.sites.forget(state))
-        self.pacer = self._pacer(crawler, records, store) if config.pace.obeys else None
+        self.pacer: Pacer | None = None
         """None if the crawl keeps no delays."""
+        if config.pace.obeys:
+            self.pacer = Pacer(
+                crawler,
+                config,
+                engine=self.engine,
+                robot=self.robot,
+                records=records,
+                store=store,
+                parked=self.parked,
+            )
         visit = None if self.pacer is None else self.pacer.asking
         archive = config.archive
         self.sites: Sites = build_sites(
             crawler,
             config,
             self.announcer,
-            fetcher=parts.fetcher(crawler, config, self.stats, self.clock, visit=visit),
+            fetcher=parts.fetcher(crawler, config, visit=visit),
             store=store,
             parts=parts,
             records=records,
@@ -112,22 +120,6 @@ class Assembly:
     def is_replay(self) -> bool:
         """Whether pages come only from the HTTP cache, and no robots.txt is fetched."""
         return self.replay is not None and self.replay.is_on
-
-    def _pacer(self, crawler: Crawler, records: SiteRecords, store: StorageCalls) -> Pacer:
-        config, clock, engine = self.config, self.clock, self.engine
-        return Pacer(
-            config,
-            self.stats,
-            _log(crawler, Pacer),
-            clock=clock,
-            engine=engine,
-            robot=self.robot,
-            records=records,
-            store=store,
-            delays=Delays(config, self.stats, self.robot, _log(crawler, Delays)),
-            parked=self.parked,
-            own_secs=crawler.settings.getfloat("DOWNLOAD_DELAY"),
-        )
 
 
 def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:
@@ -191,15 +183,3 @@ def build_sites(
         ahead=limit,
     )
     return sites
-
-
-def storage_of(
-    crawler: Crawler, config: Config, *, kind: type[StorageCalls] = StorageCalls
-) -> StorageCalls:
-    """Return the calls of the configured storage, which is not open yet."""
-    robot, log = copies_of(crawler, config), _log(crawler, StorageCalls)
-    return kind(config, robot, crawler.stats, log, clock_of(crawler))
-
-
-def _log(crawler: Crawler, part: type) -> Log:
-    return Log(part.__module__, crawler)

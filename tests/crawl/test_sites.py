@@ -18,10 +18,11 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
-from scrapy_koster.crawl.assembly import build_sites, storage_of
+from scrapy_koster.crawl.assembly import build_sites
 from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
@@ -79,7 +80,7 @@ class Driven:
             config,
             self.announcer,
             fetcher=fetcher,
-            store=storage_of(crawler, config),
+            store=StorageCalls(crawler, config),
             engine=self.engine,
         )
         self.asked: list[str] = []

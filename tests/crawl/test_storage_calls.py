@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import Event
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -14,6 +13,7 @@ from harness.virtual import TestClock
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
+from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.protocol.site import Site
@@ -54,9 +54,8 @@ def breaker(storage: type[Failing]) -> Iterator[StorageCalls]:
 def breaker_of(storage: type[Failing], **settings: Any) -> Iterator[StorageCalls]:
     crawler = get_crawler(Spider, {"KOSTER_STORAGE": storage, **settings})
     crawler.spider = Spider("x")
-    silent: Any = SimpleNamespace(warning=lambda *_, **__: None, info=lambda *_, **__: None)
-    counts: Any = SimpleNamespace(inc_value=lambda *_: None)
-    breaker = StorageCalls(Config.from_crawler(crawler), "fig", counts, silent, storage.clock)
+    set_clock(crawler, storage.clock)
+    breaker = StorageCalls(crawler, Config.from_crawler(crawler))
     with closing(breaker._threads):
         yield breaker
 

@@ -23,6 +23,7 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
+from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
 from scrapy_koster.crawl.engine.robots_download import (
     is_zyte_api,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.statscollectors import StatsCollector
     from twisted.internet.defer import Deferred
 
     from scrapy_koster.crawl.clock import Clock
@@ -97,18 +97,17 @@ class Fetcher:
         self,
         crawler: Crawler,
         config: Config,
-        stats: StatsCollector,
-        clock: Clock,
         *,
         visit: Callable[[Site, str], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
         """Use *visit* for the context of a request to a URL: the context waits for a turn."""
         self._crawler = crawler
-        self._clock = clock
+        self._clock = clock_of(crawler)
         self._config = config
-        self._stats = stats
+        self._stats = crawler.stats
         self._visit = visit
-        self._under_way: dict[Deferred[Answer | NoAnswer], Transfer] = {}
+        self._under_way: set[Callable[[], None]] = set()
+        """Functions that end the fetches in progress."""
         self._cancelled = False
 
     async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
@@ -125,8 +124,16 @@ class Fetcher:
             return self._no_answer(invalid, no_such_host=True)
         transfer = Transfer(self._crawler, self._config, self._clock, page, stale)
         asking: Deferred[Answer | NoAnswer] = deferred_from_coro(self._follow(site, transfer))
-        timer = self._clock.call_later(secs, self._end, asking)
-        self._add(asking, transfer)
+
+        def end() -> None:
+            transfer.end()
+            asking.cancel()
+
+        if not self._under_way:
+            # If connected for the whole crawl, the function would be called for pages, too.
+            self._crawler.signals.connect(_bytes_received, signals.bytes_received)
+        self._under_way.add(end)
+        timer = self._clock.call_later(secs, end)
         waiting = maybe_deferred_to_future(asking)
         try:
             answer = await waiting
@@ -140,19 +147,17 @@ class Fetcher:
             answer = self._no_answer(late if transfer.is_over else error)
         finally:
             timer.cancel()
-            self._remove(asking)
+            self._under_way.discard(end)
+            if not self._under_way:
+                self._crawler.signals.disconnect(_bytes_received, signals.bytes_received)
         exchanges = tuple(transfer.exchanges)
         return replace(answer, exchanges=exchanges) if exchanges else answer
 
     def cancel(self) -> None:
         """Cancel the requests in progress, because the crawl closes."""
         self._cancelled = True
-        for asking in list(self._under_way):
-            self._end(asking)
-
-    def _end(self, asking: Deferred[Answer | NoAnswer]) -> None:
-        self._under_way[asking].end()
-        asking.cancel()
+        for end in list(self._under_way):
+            end()
 
     def _no_answer(self, error: BaseException, *, no_such_host: bool = False) -> NoAnswer:
         if not self._cancelled:
@@ -187,17 +192,6 @@ class Fetcher:
             network = network_of(urlsplit(url).hostname or "") or network_of(transfer.address)
             url = target
         return NoAnswer(f"more than {self._config.redirect_max} redirects")
-
-    def _add(self, asking: Deferred[Answer | NoAnswer], transfer: Transfer) -> None:
-        if not self._under_way:
-            # If connected for the whole crawl, the function would be called for pages, too.
-            self._crawler.signals.connect(_bytes_received, signals.bytes_received)
-        self._under_way[asking] = transfer
-
-    def _remove(self, asking: Deferred[Answer | NoAnswer]) -> None:
-        del self._under_way[asking]
-        if not self._under_way:
-            self._crawler.signals.disconnect(_bytes_received, signals.bytes_received)
 
 
 @dataclass(eq=False)

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scrapy.utils.asyncio import is_asyncio_available
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
+from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError, clock_of
 from scrapy_koster.crawl.engine.private import CANCELLED
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import judged, seconds, sound
@@ -26,11 +28,9 @@ from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, Stora
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from scrapy.statscollectors import StatsCollector
+    from scrapy.crawler import Crawler
 
-    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.storage.port import Storage
@@ -56,15 +56,12 @@ class StorageCalls:
     threads call another storage. A failed or hanging call is a miss. The first failure is logged.
     """
 
-    def __init__(
-        self, config: Config, robot: str, stats: StatsCollector, log: Log, clock: Clock
-    ) -> None:
-        """Open the storage with the copies of *robot* later."""
+    def __init__(self, crawler: Crawler, config: Config) -> None:
         self._config = config
-        self._robot = robot
-        self._stats = stats
-        self._log = log
-        self._clock = clock
+        self._robot = copies_of(crawler, config)
+        self._stats = crawler.stats
+        self._log = Log(__name__, crawler)
+        self._clock = clock_of(crawler)
         kind = config.storage
         self._has_claims = issubclass(kind, Claiming)
         self._has_visits = issubclass(kind, Pacing)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from scrapy.utils.datatypes import LocalCache
 
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.delay import Delay, LinesParser, delay_or_limit, names_delay
 
 if TYPE_CHECKING:
-    from scrapy.statscollectors import StatsCollector
+    from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.site import Site
@@ -27,11 +27,11 @@ _SITES_NAMED = 20
 class Delays:
     """Reads the delays of sites, once for a site and a name of the crawl, and logs them once."""
 
-    def __init__(self, config: Config, stats: StatsCollector, robot: Robot, log: Log) -> None:
-        self._log = log
+    def __init__(self, crawler: Crawler, config: Config, robot: Robot) -> None:
+        self._log = Log(__name__, crawler)
         self._pace = config.pace
         self._dry_run = config.dry_run
-        self._stats = stats
+        self._stats = crawler.stats
         self._robot = robot
         self._logged: LocalCache[Site, None] = LocalCache(config.memory_sites)
 
@@ -95,8 +95,9 @@ class Delays:
             what = f"The crawl waits {secs:g} s instead (KOSTER_CRAWL_DELAY_MAX_SECS)"
         else:
             what = "The crawl keeps it"
-        log = self._log.info if len(self._logged) <= _SITES_NAMED else self._log.debug
-        log(
+        self._log.info_first(
+            _SITES_NAMED,
+            "delay",
             "%(site)s requests a delay of %(secs)g s%(where)s. %(what)s",
             site=site,
             secs=delay.secs,

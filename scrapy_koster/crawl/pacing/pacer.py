@@ -24,9 +24,11 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.clock import LONG_AGO
+from scrapy_koster.crawl.clock import LONG_AGO, clock_of
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.protocol.access import Copy, last_copy
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
@@ -35,14 +37,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
-    from scrapy.statscollectors import StatsCollector
+    from scrapy.crawler import Crawler
 
-    from scrapy_koster.crawl.clock import Clock, Instant
+    from scrapy_koster.crawl.clock import Instant
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
-    from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.pacing.delays import Delays
     from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.site_records import SiteRecords
@@ -96,36 +96,31 @@ class Pacer:
 
     def __init__(
         self,
+        crawler: Crawler,
         config: Config,
-        stats: StatsCollector,
-        log: Log,
         *,
-        clock: Clock,
         engine: Engine,
         robot: Robot,
         records: SiteRecords,
         store: StorageCalls,
-        delays: Delays,
         parked: ParkedRequests,
-        own_secs: float,
     ) -> None:
-        """*own_secs* is the DOWNLOAD_DELAY."""
         self._config = config
-        self._stats = stats
-        self._log = log
-        self._clock = clock
+        self._stats = crawler.stats
+        self._log = Log(__name__, crawler)
+        self._clock = clock_of(crawler)
         self._engine = engine
         self._robot = robot
         self._records = records
         self._store = store
-        self._delays = delays
+        self._delays = Delays(crawler, config, robot)
         self._parked = parked
-        self._own_secs = own_secs
+        self._own_secs = crawler.settings.getfloat("DOWNLOAD_DELAY")
         self._hosts: dict[str, Host] = {}
         self._prune_at = config.memory_sites
         self._tell_at = LONG_AGO
         self._is_closed = False
-        self.too_long = delays.too_long
+        self.too_long = self._delays.too_long
 
     def open(self, waiting: Waiting) -> None:
         """Pace requests from now on.
@@ -160,7 +155,8 @@ class Pacer:
         if not secs:
             return host
         if host is None:
-            self._make_room()
+            if len(self._hosts) >= self._prune_at:
+                self._prune()
             host = self._hosts[state.site.host] = Host(state.site.host)
         gap = max(secs, self._own_secs)
         if gap > host.gap:
@@ -168,15 +164,14 @@ class Pacer:
             host.next_visit = max(host.next_visit, self._first_visit(state, secs))
         return host
 
-    def _make_room(self) -> None:
-        if len(self._hosts) >= self._prune_at:
-            busy = {name: host for name, host in self._hosts.items() if self._is_busy(host)}
-            self._hosts = busy
-            self._prune_at = max(self._config.memory_sites, 2 * len(busy))
-
-    def _is_busy(self, host: Host) -> bool:
-        is_used = host.under_way or host.is_giving or self._is_awaited(host)
-        return bool(is_used) or max(host.next_visit, host.turn_until) > self._clock.now()
+    def _prune(self) -> None:
+        """Forget the hosts that can be visited now, and for which no request waits."""
+        now = self._clock.now()
+        for name, host in list(self._hosts.items()):
+            is_used = host.under_way or host.is_giving or self._is_awaited(host)
+            if not is_used and max(host.next_visit, host.turn_until) <= now:
+                del self._hosts[name]
+        self._prune_at = max(self._config.memory_sites, 2 * len(self._hosts))
 
     def _first_visit(self, state: SiteState, secs: float) -> Instant:
         """Return the time of the first visit to a site after its delay has become known.
