@@ -13,6 +13,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import Clock
+from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, socket_limit
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure
@@ -201,37 +202,22 @@ def begun(crawl: Crawl) -> Begun:
 async def test_so_many_at_once_the_first_that_came_first(begun: Begun) -> None:
     fetches = Fetches()
     fetches.begin(*names("f", 10))
-    await begun(fetches, 7)  # the eighth is kept for those that failed
+    await begun(fetches, 6)  # a quarter is kept for those that failed
     fetches.end("f0", "f1")
-    await begun(fetches, 9)
-    assert fetches.begun == names("f", 9)
-    fetches.end_all()
-    await begun(fetches, 10)
-    fetches.end_all()
-
-
-async def test_who_never_failed_goes_first(begun: Begun) -> None:
-    fetches = Fetches()
-    fetches.begin(*names("f", 7))
-    await begun(fetches, 7)
-    fetches.begin("a0", "a1", "a2")
     await begun(fetches, 8)
-    fetches.begin("f7", "f8")
-    fetches.end("f0", "f1")
+    assert fetches.begun == names("f", 8)
+    fetches.end_all()
     await begun(fetches, 10)
-    assert fetches.begun[7:] == ["a0", "f7", "f8"]
-    fetches.end_all()
-    await begun(fetches, 12)
     fetches.end_all()
 
 
-async def test_retries_take_half_at_most(begun: Begun) -> None:
+async def test_new_and_failed_sites_take_no_sockets_from_each_other(begun: Begun) -> None:
     fetches = Fetches()
     fetches.begin(*names("a", 10))
-    await begun(fetches, 4)
+    await begun(fetches, 2)
     fetches.begin(*names("f", 10))
     await begun(fetches, 8)
-    assert Counter(name[0] for name in fetches.begun) == {"a": 4, "f": 4}
+    assert Counter(name[0] for name in fetches.begun) == {"a": 2, "f": 6}
     for _ in range(5):
         fetches.end_all()
         await sleep(0.01)
@@ -241,10 +227,12 @@ async def test_retries_take_half_at_most(begun: Begun) -> None:
 
 async def test_nobody_waits_after_the_close(begun: Begun) -> None:
     fetches = Fetches(sockets=1)
-    fetches.begin("f0", "f1", "a0")
+    fetches.begin("f0", "f1")
     await begun(fetches, 1)
     fetches.limit.close()
-    await begun(fetches, 3)
+    with pytest.raises(CANCELLED):
+        await maybe_deferred_to_future(fetches.tasks["f1"])
+    assert fetches.begun == ["f0"]
     fetches.end_all()
 
 

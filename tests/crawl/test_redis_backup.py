@@ -25,7 +25,6 @@ from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of, pus
 
 QUEUES = [PriorityQueue, FifoQueue, LifoQueue]
 SPIDER = Spider("waiting")
-LOG = Log("scrapy_koster.waiting", Crawler(Spider))
 
 
 @pytest.fixture
@@ -51,9 +50,13 @@ def placed(names: list[str]) -> dict[tuple[int, int], Request]:
     }
 
 
+def log() -> Log:
+    return Log("scrapy_koster.waiting", Crawler(Spider))
+
+
 def worker(queue: Any, names: list[str], *, lease: str = "waits") -> RedisBackup:
     """One that has these parked."""
-    one = RedisBackup(LOG, Woken(), StillClock(), queue, push_of(queue) or "")
+    one = RedisBackup(log(), Woken(), StillClock(), queue, push_of(queue) or "")
     one._renew(placed(names).items())
     if lease == "done":
         one.others_wait()
@@ -229,7 +232,7 @@ def engine() -> Woken:
 
 @pytest.fixture
 def backup(queue: Any, engine: Woken, clock: StillClock) -> RedisBackup:
-    return RedisBackup(LOG, engine, clock, queue, "ZADD")
+    return RedisBackup(log(), engine, clock, queue, "ZADD")
 
 
 def asked(number: int) -> Request:
@@ -391,7 +394,9 @@ def test_its_connections_wait_for_a_second(queue: Any) -> None:
     """Those of scrapy-redis wait for 30 s and more, and the loop would stand still as long."""
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         client = redis.Redis(port=hanging.getsockname()[1], socket_timeout=30)
-        one = RedisBackup(LOG, Woken(), StillClock(), PriorityQueue(client, SPIDER, "key"), "ZADD")
+        one = RedisBackup(
+            log(), Woken(), StillClock(), PriorityQueue(client, SPIDER, "key"), "ZADD"
+        )
         began = time.monotonic()
         with pytest.raises(redis.TimeoutError):
             one._others()
@@ -405,7 +410,7 @@ def test_a_client_that_is_no_plain_one_is_used_itself(queue: Any) -> None:
         register_script = queue.server.register_script
 
     queue.server = Others()
-    one = RedisBackup(LOG, Woken(), StillClock(), queue, "ZADD")
+    one = RedisBackup(log(), Woken(), StillClock(), queue, "ZADD")
     assert one._server is queue.server
     one.close([], keep=False)
 

@@ -283,7 +283,8 @@ class Watch:
         sites = process.sites
         retriever = sites._retriever
         limit = sites.ahead
-        if limit._new.open + limit._failed.open > len(retriever.under_way):
+        sockets = limit._new, limit._failed
+        if sum(each.limit - each.tokens for each in sockets) > len(retriever.under_way):
             self.broken("nothing is left at the end", process, "a socket that nobody has")
         self._counts(process, sites)
         for state in sites._records:

@@ -1,4 +1,6 @@
-"""Section 6: "place limits on the resources spent": the bytes of an answer on a connection.
+"""Sends requests for a robots.txt like pages of the crawl, but without a slot, and with a limit.
+
+Section 6: "place limits on the resources spent": the limit is the bytes of an answer.
 
 Scrapy's handler for HTTP/1.1 reports complete headers only. Before, Twisted reads header lines and
 interim answers (1xx) without a limit, and one robots.txt could use all memory. So the bytes of a
@@ -19,12 +21,15 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import DownloadCancelledError
+from scrapy.http import Response
 from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.web.client import HTTPConnectionPool
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Coroutine, Hashable
 
+    from scrapy import Request
+    from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
 HEADERS_MAX_BYTES = 65536
@@ -68,18 +73,49 @@ class AnswerLimit:
             raise DownloadCancelledError(HEADERS_TOO_LONG if is_header else too_long)
 
 
-def limited_handler(handler: Any, limit: AnswerLimit) -> Any | None:
-    """Return a copy of *handler* that limits the answer to one request.
+async def through_middlewares(
+    crawler: Crawler, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
+) -> Response | Request:
+    """Return the result of the downloader middlewares for *request*, which call *send*."""
+    middlewares: Any = crawler.engine.downloader.middleware
+    result: Response | Request = await middlewares.download_async(send, request)
+    return result
 
-    Returns None if *handler* has no Twisted pool, or has the interface of Scrapy 2.13.
+
+async def send_limited(crawler: Any, request: Request, limit: AnswerLimit) -> Response:
+    """Return the response to *request*. Raises TypeError if the handler returns another type.
+
+    With Scrapy's handler for HTTP/1.1, *limit* ends a longer answer.
     """
-    pool = getattr(handler, "_pool", None)
+    handler, handlers = _handler(crawler, request.url), crawler.engine.downloader.handlers
+    pool, send = getattr(handler, "_pool", None), handlers.download_request_async
+    # In Scrapy 2.13 download_request is no coroutine function.
     is_coroutine = iscoroutinefunction(getattr(handler, "download_request", None))
-    if not is_coroutine or not isinstance(pool, HTTPConnectionPool):
-        return None
-    own_handler = copy(handler)
-    own_handler._pool = _Pool(pool, limit)  # noqa: SLF001
-    return own_handler
+    if is_coroutine and isinstance(pool, HTTPConnectionPool):
+        own_handler = copy(handler)
+        own_handler._pool = _Pool(pool, limit)  # noqa: SLF001
+        send = own_handler.download_request
+    try:
+        response: object = await send(request)
+    finally:
+        limit.end()
+    if not isinstance(response, Response):
+        raise TypeError(
+            f"download_request() of the download handler {type(handler).__qualname__} returned a"
+            f" value of type {type(response).__name__}, not a Response"
+        )
+    return response
+
+
+def is_zyte_api(crawler: Crawler, url: str) -> bool:
+    """Return whether scrapy-zyte-api sends *url*, which warns about some headers."""
+    kinds = type(_handler(crawler, url)).__mro__
+    return any(kind.__module__.startswith("scrapy_zyte_api") for kind in kinds)
+
+
+def _handler(crawler: Crawler, url: str) -> Any:
+    handlers: Any = crawler.engine.downloader.handlers
+    return handlers._get_handler(url.partition(":")[0])  # noqa: SLF001
 
 
 class _Pool:

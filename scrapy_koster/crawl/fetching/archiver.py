@@ -50,7 +50,6 @@ class Archiver:
         began = self._epoch()
         info = _info_of(crawler, robot=robot, began=began)
         self._evidence = Evidence(Writer(folder, info, began=began), began=began)
-        self._warned = False
 
     def learnt(
         self,
@@ -82,8 +81,7 @@ class Archiver:
 
     def _failed(self, error: Exception) -> None:
         self._stats.inc_value("koster/archive/error")
-        if not self._warned:
-            self._warned = True
+        if self._log.is_first("failed"):
             self._log.warning(
                 "The archive of robots.txt could not be written. The crawl goes on, and this is"
                 " not said again: %(folder)s: %(error)s. Free space, or set KOSTER_ARCHIVE to a"

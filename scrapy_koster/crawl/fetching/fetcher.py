@@ -24,8 +24,8 @@ from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster.crawl.clock import clock_of
-from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
-from scrapy_koster.crawl.engine.robots_download import (
+from scrapy_koster.crawl.engine.answer_limit import (
+    AnswerLimit,
     is_zyte_api,
     send_limited,
     through_middlewares,

@@ -6,18 +6,17 @@ After half a second a site may hang and is no longer young, so 300 hanging sites
 by less than 4 seconds. Waiting sites have a limit, too: in an outage the rest of the queue stays in
 the queue.
 
-A fetch holds a socket. New sites come before failed sites, which can hang again: failed sites can
-use half of the sockets. An eighth is kept for failed sites.
+A fetch holds a socket. Failed sites can hang again, so they have a quarter of the sockets, and new
+sites have the others.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import DeferredSemaphore
 
 from scrapy_koster.protocol.access import Failure
 
@@ -60,10 +59,8 @@ class LookaheadLimit:
         self._young: dict[SiteState, Instant] = {}
         """Young sites in order, with the time when the wait began."""
         self._timer: CallLaterResult | None = None
-        self._new = _Sockets(max(1, sockets * 7 // 8))
-        self._failed = _Sockets(max(1, sockets // 2))
-        self._sockets = sockets
-        self._is_closed = False
+        self._failed = DeferredSemaphore(max(1, sockets // 4))
+        self._new = DeferredSemaphore(max(1, sockets - sockets // 4))
 
     @classmethod
     def of_crawl(
@@ -105,12 +102,13 @@ class LookaheadLimit:
             self._has_room()
 
     def close(self) -> None:
-        """Stop the timer, and end the waits for sockets: no fetch begins from now on."""
+        """Stop the timer, and cancel the waits for sockets."""
         self._young.clear()
         if self._timer is not None:
             self._timer.cancel()
-        self._is_closed = True
-        self._give()
+        for sockets in (self._new, self._failed):
+            for waiting in list(sockets.waiting):
+                waiting.cancel()
 
     # Sites that are asked.
 
@@ -118,36 +116,11 @@ class LookaheadLimit:
     async def socket(self, state: SiteState) -> AsyncIterator[None]:
         """Wait for a free socket, and hold the socket within this context."""
         sockets = self._failed if isinstance(state.known, Failure) else self._new
-        if sockets.queue or not self._has_socket(sockets):
-            given: Deferred[None] = Deferred()
-            sockets.queue.append(given)
-            await maybe_deferred_to_future(given)
-        else:
-            sockets.open += 1
+        await maybe_deferred_to_future(sockets.acquire())
         try:
             yield
         finally:
-            sockets.open -= 1
-            self._give()
-
-    def _give(self) -> None:
-        for sockets in (self._new, self._failed):
-            while sockets.queue and self._has_socket(sockets):
-                sockets.open += 1
-                sockets.queue.popleft().callback(None)
-
-    def _has_socket(self, sockets: _Sockets) -> bool:
-        is_one_free = self._new.open + self._failed.open < self._sockets
-        return self._is_closed or (is_one_free and sockets.open < sockets.limit)
-
-
-class _Sockets:
-    """The sockets of new sites or of failed sites, with the queue of waiting fetches."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.open = 0
-        self.queue: deque[Deferred[None]] = deque()
+            sockets.release()
 
 
 def socket_limit() -> int:

@@ -79,7 +79,7 @@ class StorageCalls:
         self._rests_until = LONG_AGO
         self._rest_secs = 0.0
         self._visits_fail_since = NEVER
-        self._has_answered = self._warned = self._closed = False
+        self._has_answered = self._closed = False
 
     async def open(self) -> None:
         """Open the storage, so the first request does not wait."""
@@ -209,15 +209,13 @@ class StorageCalls:
             is_new = now > self._rests_until + _REST_MOST_SECS
             rest_secs = _REST_SECS if is_new else min(2 * self._rest_secs, _REST_MOST_SECS)
             self._rest_secs, self._rests_until = rest_secs, now + rest_secs
-        if self._warned:
-            return
-        self._warned = True
-        self._log.warning(
-            "The storage of robots.txt failed. The crawl goes on, without it while it fails, and"
-            " this is not said again: %(storage)s: %(error)s",
-            storage=self._config.storage.__name__,
-            error=error,
-        )
+        if self._log.is_first("failed"):
+            self._log.warning(
+                "The storage of robots.txt failed. The crawl goes on, without it while it fails,"
+                " and this is not said again: %(storage)s: %(error)s",
+                storage=self._config.storage.__name__,
+                error=error,
+            )
 
     # In a thread, if the storage is blocking.
 

@@ -260,7 +260,9 @@ class Pacer:
         try:
             while self._is_awaited(host) and not host.under_way:
                 if (secs := self._secs_left(host)) > 0:
-                    await self._pause(secs)
+                    secs_waited: Any = min(secs, _TIMER_MOST_SECS)
+                    await self._clock.sleep(secs_waited)
+                    self._stats.inc_value("koster/crawl_delay/waited_seconds", secs_waited)
                 else:
                     await self._claim(host)
         finally:
@@ -275,14 +277,6 @@ class Pacer:
         if host.turn in self._engine.under_way:  # this request will claim the visit again
             return max(left, min(host.gap, _RETRY_SECS), _TURN_LEAST_SECS)
         return left
-
-    async def _pause(self, secs: float) -> None:
-        began = self._clock.now()
-        try:
-            await self._clock.sleep(min(secs, _TIMER_MOST_SECS))
-        finally:
-            secs_waited: Any = self._clock.now() - began
-            self._stats.inc_value("koster/crawl_delay/waited_seconds", secs_waited)
 
     async def _claim(self, host: Host) -> None:
         """Claim a visit, and give the turn to the first request that waits."""

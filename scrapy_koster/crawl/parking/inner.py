@@ -33,7 +33,6 @@ class InnerScheduler:
         self._scheduler = scheduler
         self._log = Log(__name__, crawler)
         self._is_broken = False
-        self._has_told = False
         self._is_scrapys = is_scrapys(type(scheduler))
         self._folder = folder
         persist = getattr(scheduler, "persist", None)  # of scrapy-redis
@@ -92,8 +91,7 @@ class InnerScheduler:
                 return request
 
     def _tell(self, error: Exception) -> None:
-        if not self._has_told:
-            self._has_told = True
+        if self._log.is_first("broken"):
             self._log.defect(
                 "Part of the queue in the JOBDIR cannot be read, probably because a run was killed."
                 " These requests are not crawled, the others are",

@@ -59,7 +59,6 @@ class ParkedFile:
         """The fingerprints of the requests that the last run has left."""
         self.number = 0
         """The highest number of a request that the last run has left."""
-        self._has_warned = False
 
     @property
     def lasts(self) -> bool:
@@ -183,8 +182,7 @@ class ParkedFile:
             self._connection = None
 
     def _warn(self, error: Exception) -> None:
-        if not self._has_warned:
-            self._has_warned = True
+        if self._log.is_first("unwritten"):
             self._log.warning(
                 "%(path)s cannot be written (%(error)s). Waiting requests are kept in memory only,"
                 " and lost if this process is killed. The next run may crawl pages of this run"

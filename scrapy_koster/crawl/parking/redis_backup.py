@@ -118,7 +118,6 @@ class RedisBackup:
         self._rests_until = LONG_AGO
         self.is_holding = False
         """Whether no request can come out, because Redis does not answer."""
-        self._has_warned = self._has_told = False
         self._ticking: Ticks | None = None
 
     def open(self, *, anew: bool) -> None:
@@ -147,8 +146,7 @@ class RedisBackup:
         if is_taken is None:
             return None
         self._unwritten.pop(place, None)
-        if is_taken and not self._has_told:
-            self._has_told = True
+        if is_taken and self._log.is_first("taken over"):
             self._log.info(
                 "This worker could not reach Redis for %(secs)g s or longer. Other workers have"
                 " taken over its waiting requests, so they are dropped here",
@@ -313,8 +311,7 @@ class RedisBackup:
         return result
 
     def _warn(self, error: str) -> None:
-        if not self._has_warned:
-            self._has_warned = True
+        if self._log.is_first("failed"):
             self._log.warning(
                 "Waiting requests cannot be written to the Redis of scrapy-redis (%(error)s). They"
                 " are kept in memory, and lost if this process is killed. The write is retried:"
