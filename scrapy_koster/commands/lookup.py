@@ -131,7 +131,13 @@ class LookupSpider(Spider):
                     return  # the crawl was told to end
                 kind = self._types.get(state.site)
                 self._found[url] = Basis(
-                    step, state.source, state.parser, config, robot, time(), content_type=kind
+                    step,
+                    state.facts.source,
+                    state.facts.parser,
+                    config,
+                    robot,
+                    time(),
+                    content_type=kind,
                 )
         finally:
             await sites.close()

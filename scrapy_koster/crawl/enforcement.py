@@ -18,8 +18,7 @@ from scrapy.utils.datatypes import LocalCache
 from scrapy_koster import signals
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.decision import checked_watch, decide, is_plainly_allowed
-from scrapy_koster.crawl.engine.private import belonging
-from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
+from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import Copy, Failure
@@ -216,7 +215,7 @@ class Enforcement:
             self._log.debug("%(request)s passes, %(verdict)s", request=request, verdict=verdict)
         elif isinstance(state.step, Obey) and "retry_times" not in request.meta:
             is_own = robot == self._robot.name
-            watch = state.facts.watch if is_own else checked_watch(state.parser, robot)
+            watch = state.facts.watch if is_own else checked_watch(state.facts.parser, robot)
             if watch is None:
                 return
             plain = is_plain(request.url.removeprefix(state.origin))

@@ -246,16 +246,6 @@ class SiteState:
         """The copy of the robots.txt, a failure, or None."""
         return self.facts.known
 
-    @property
-    def source(self) -> Source:
-        """The source of ``known``."""
-        return self.facts.source
-
-    @property
-    def parser(self) -> RobotParser | None:
-        """The parser of the copy, if the copy has rules."""
-        return self.facts.parser
-
     def learn(self, facts: Facts) -> None:
         """Replace the facts."""
         self.facts = facts
@@ -270,6 +260,6 @@ class SiteState:
                 self.allows, self.until_epoch = _nothing, 0.0
             else:
                 self.allows, self.until_epoch = rules_of(
-                    self.site, step, self.parser, policy=policy, now=now
+                    self.site, step, self.facts.parser, policy=policy, now=now
                 )
         return self.step

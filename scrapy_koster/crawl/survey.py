@@ -17,7 +17,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.config import config_of
-from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
+from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.report import RobotsReport
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_koster.crawl.fetching.network import network_of
+from scrapy_koster.crawl.fetching.fetcher import network_of
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,9 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
     state = parts.sites.state_of(url)
     assert state is not None
     assert not waits(state.step)
-    basis = Basis(state.step, state.source, state.parser, parts.config, "figtree", time())
+    basis = Basis(
+        state.step, state.facts.source, state.facts.parser, parts.config, "figtree", time()
+    )
     explained = explain(url, "figtree", basis, failed=lambda error: pytest.fail(repr(error)))
     found: dict[str, Any] = {
         "explain": None if explained.verdict.allowed else said(explained.verdict)

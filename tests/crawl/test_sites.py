@@ -225,7 +225,7 @@ async def test_what_is_known_asks_for_nothing(driven: Callable[..., Driven]) -> 
     for _ in range(3):
         state = await driver.wait("http://a.com/x")
     assert isinstance(state.known, Copy)
-    assert state.source is Source.FETCHED
+    assert state.facts.source is Source.FETCHED
     assert not state.allows("http://a.com/directory/7/x", "figtree")
     assert state.allows("http://a.com/x", "figtree")
     assert driver.asked == ["http://a.com"]
@@ -346,7 +346,7 @@ async def test_a_copy_is_found_in_the_storage(driven: Callable[..., Driven]) -> 
     for source in (Source.FETCHED, Source.STORAGE):
         driver = driven(KOSTER_STORAGE=SQLITE)
         state = await driver.wait("http://a.com/x")
-        assert state.source is source
+        assert state.facts.source is source
         await driver.sites.close()
     assert driver.asked == []
     assert driver.stats.get_value("koster/storage/hit") == 1

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+MARK = "koster_robotstxt"
+"""The meta key of the requests for a robots.txt. docs/stats.md documents it without its value."""
+
 CANCELLED = (asyncio.CancelledError, CancelledError)
 """The errors of a cancelled coroutine, on an asyncio loop and on a Twisted reactor."""
 
@@ -36,6 +39,11 @@ def belonging(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
         setattr(crawler, name, make())
     found: _T = getattr(crawler, name)
     return found
+
+
+def is_for_robots_txt(request: Request) -> bool:
+    """Return whether a Fetcher has made *request*."""
+    return MARK in request.meta
 
 
 def dupefilter_of(scheduler: BaseScheduler) -> BaseDupeFilter | None:

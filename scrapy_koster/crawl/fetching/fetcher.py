@@ -7,6 +7,7 @@ import socket
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -30,7 +31,7 @@ from scrapy_koster.crawl.engine.answer_limit import (
     send_limited,
     through_middlewares,
 )
-from scrapy_koster.crawl.engine.robots_mark import MARK
+from scrapy_koster.crawl.engine.private import MARK
 from scrapy_koster.crawl.fetching.http_messages import (
     answer_of,
     exchange_of,
@@ -38,7 +39,6 @@ from scrapy_koster.crawl.fetching.http_messages import (
     robots_request,
     without_coding,
 )
-from scrapy_koster.crawl.fetching.network import network_of
 from scrapy_koster.protocol.access import NoAnswer, redirect_target
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.printable import error_text, printable
@@ -82,6 +82,7 @@ _STOPPED = (
     f" robots.txt. Let it return at once if {MARK!r} is in request.meta"
 )
 _INSIDE = "it redirects to an address that is not public: {}"
+_NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class Fetcher:
@@ -301,6 +302,41 @@ def _bytes_received(data: bytes, request: Request) -> None:
 def _leads_inside(host: str | None, network: str) -> bool:
     """Return whether *host* is an internal address outside *network*."""
     return network_of(host or "") not in ("", network)
+
+
+def network_of(host: str) -> str:
+    """Return "loopback", "link-local", "private" or "", the network of an address.
+
+    The result for a name is "", except for localhost. Addresses can be written in the ways that the
+    system reads: with fewer numbers, octal, or hexadecimal.
+    """
+    host = host.strip("[]").rstrip(".").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return "loopback"
+    address = _address(host)
+    if address is None:
+        return ""
+    if address.is_loopback or address.is_unspecified:  # the crawler's own machine
+        return "loopback"
+    if address.is_link_local:
+        return "link-local"
+    return "" if address.is_global and not address.is_multicast else "private"
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    """Return the address in *host*, as IPv4 if an IPv6 address contains one; None for a name."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        try:
+            return IPv4Address(socket.inet_aton(host))
+        except (OSError, ValueError):
+            return None
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _NAT64:
+        return IPv4Address(address.packed[-4:])
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 def _can_be_a_name(host: str) -> bool:

@@ -240,7 +240,7 @@ class Retriever:
             return Facts()
         before = last_copy(state.known)
         is_same = before and (before.body, before.digest) == (copy.body, copy.digest)
-        if is_same and state.parser is not None:
+        if is_same and state.facts.parser is not None:
             return state.facts
         if copy.cut_bytes is not None:
             self.announcer.cut(state, copy.cut_bytes)

@@ -71,7 +71,7 @@ class Delays:
             )
             self._is_new(state.site)  # no second line about the same delay
 
-        delay = delay_or_limit(state.parser, robot, pace=self._pace, failed=failed)
+        delay = delay_or_limit(state.facts.parser, robot, pace=self._pace, failed=failed)
         if delay is not None and delay.secs >= _LEAST_SECS and self._is_new(state.site):
             self._tell(state.site, delay)
         return delay
@@ -107,5 +107,5 @@ class Delays:
 
 
 def _may_name_one(state: SiteState) -> bool:
-    copy, has_lines = last_copy(state.known), isinstance(state.parser, LinesParser)
+    copy, has_lines = last_copy(state.known), isinstance(state.facts.parser, LinesParser)
     return copy is not None and (names_delay(copy.body) or not has_lines)

@@ -25,8 +25,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import LONG_AGO, clock_of
-from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
+from scrapy_koster.crawl.engine.private import CANCELLED, is_for_robots_txt
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.protocol.access import Copy, last_copy
