@@ -24,8 +24,7 @@ from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.pages.stated import Stated
-from scrapy_koster.crawl.parking.inner import folder_of
-from scrapy_koster.crawl.parking.parked_file import ParkedFile
+from scrapy_koster.crawl.parking.parked_file import ParkedFile, folder_of
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.replaying.replay import Replay, is_replay
 from scrapy_koster.crawl.robot import Robot

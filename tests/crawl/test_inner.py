@@ -10,23 +10,15 @@ import pytest
 from harness.crawling import RecordingSpider
 from scrapy import Request
 from scrapy.core.scheduler import Scheduler
-from scrapy.crawler import Crawler
-from scrapy.dupefilters import BaseDupeFilter
+from scrapy.utils.test import get_crawler
 
-from scrapy_koster.crawl.parking.inner import InnerScheduler, folder_of
+from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 
+MEMORY = "scrapy_koster.storage.memory.MemoryStorage"
 KEPT = "They are kept for the next run: start the same crawl again to go on"
 GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep them"
 BROKEN = OSError("no such file")
-
-
-class Seen(BaseDupeFilter):
-    def __init__(self) -> None:
-        self.seen: list[Request] = []
-
-    def request_seen(self, request: Request) -> bool:
-        self.seen.append(request)
-        return False
 
 
 class Queue:
@@ -52,6 +44,9 @@ class Queue:
             raise answer
         return answer
 
+    def close(self, reason: str) -> None:
+        """Scrapy calls it."""
+
     def __len__(self) -> int:
         return self.left
 
@@ -59,70 +54,57 @@ class Queue:
 class ScrapysQueue(Queue, Scheduler):
     """One that counts as Scrapy's own, whose disk queues may be broken."""
 
-    def __init__(self, answers: Sequence[Request | Exception | None] = (), left: int = 3) -> None:
-        super().__init__(answers, left)
-        self.df = self.filter = Seen()
-
     def __len__(self) -> int:
         self.left -= 1
         return max(self.left, 0)
 
 
-def wrapped(scheduler: Any, jobdir: Path | None = None) -> InnerScheduler:
-    crawler = Crawler(RecordingSpider, {"JOBDIR": str(jobdir)} if jobdir else {})
+def wrapped(scheduler: Any, jobdir: Path | None = None) -> DeferringScheduler:
+    settings = {"KOSTER_STORAGE": MEMORY, "KOSTER_FALLBACK_SCHEDULER": type(scheduler)}
+    crawler = get_crawler(RecordingSpider, settings | ({"JOBDIR": str(jobdir)} if jobdir else {}))
     crawler.spider = RecordingSpider()
-    folder = folder_of(type(scheduler), crawler.settings)
-    return InnerScheduler(crawler, scheduler, folder=folder)
+    return DeferringScheduler(crawler, scheduler, assembly_of(crawler))
 
 
 @pytest.mark.parametrize(
-    ("kind", "persist", "jobdir", "keeps", "fate"),
+    ("kind", "persist", "jobdir", "is_taken", "fate"),
     [
-        (ScrapysQueue, None, True, True, KEPT),
+        (ScrapysQueue, None, True, True, f"{KEPT}. Those that cannot be written there: 1"),
         (
             ScrapysQueue, None, False, False,
             "They are dropped: set JOBDIR to keep them for the next run",
         ),
-        (Queue, True, False, True, KEPT),
+        (Queue, True, False, True, f"{KEPT}. Those that cannot be written there: 1"),
         (
             Queue, False, False, False,
             "They are dropped: set SCHEDULER_PERSIST = True to keep them for the next run",
         ),
-        (Queue, None, False, False, GIVEN_BACK),
-        (Queue, None, True, False, GIVEN_BACK),
+        (Queue, None, False, True, GIVEN_BACK),
+        (Queue, None, True, True, GIVEN_BACK),
     ],
 )  # fmt: skip
 def test_what_becomes_of_what_still_waits(
-    tmp_path: Path, kind: Any, fate: str, *, persist: bool | None, jobdir: bool, keeps: bool
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    kind: Any,
+    fate: str,
+    *,
+    persist: bool | None,
+    jobdir: bool,
+    is_taken: bool,
 ) -> None:
     scheduler = kind()
     if persist is not None:
         scheduler.persist = persist
     one = wrapped(scheduler, tmp_path if jobdir else None)
-    assert (one.keeps_requests, one.fate(0)) == (keeps, fate)
-    assert one.takes_back is ("dropped" not in fate)
-
-
-def test_what_is_given_back_is_taken_although_it_was_seen(tmp_path: Path) -> None:
-    queue = Queue()
-    one = wrapped(queue)
-    requests = [Request("http://a.example/1"), Request("http://a.example/2", dont_filter=True)]
-    one.take_back(requests)
-    assert [(r.url, r.dont_filter, r.meta) for r in queue.taken] == [
-        ("http://a.example/1", True, {}), ("http://a.example/2", True, {})
-    ]  # fmt: skip
-    assert one.fate(2) == GIVEN_BACK
-    jobdir = wrapped(ScrapysQueue(), tmp_path)
-    assert jobdir.fate(2) == f"{KEPT}. Those that cannot be written there: 2"
-
-
-def test_what_was_crawled_by_a_killed_process_is_seen() -> None:
-    scheduler = ScrapysQueue()
-    once, always = Request("http://a.example"), Request("http://b.example", dont_filter=True)
-    wrapped(scheduler).mark_seen(once)
-    wrapped(scheduler).mark_seen(always)
-    wrapped(Queue()).mark_seen(once)  # which has no dupefilter
-    assert scheduler.filter.seen == [once]
+    # The callback cannot be written.
+    one._parked.push("http://a.example", Request("http://a.example/1", callback=print))
+    with caplog.at_level("INFO"):
+        one.close("finished")
+    assert f" of 1 sites. {fate}. Sites with" in caplog.messages[-1]
+    # The dupefilter has seen the request.
+    taken = [(request.url, request.dont_filter) for request in scheduler.taken]
+    assert taken == ([("http://a.example/1", True)] if is_taken else [])
 
 
 def test_what_cannot_be_read_in_a_jobdir_is_passed_over_and_said_once(
@@ -130,10 +112,10 @@ def test_what_cannot_be_read_in_a_jobdir_is_passed_over_and_said_once(
 ) -> None:
     request = Request("http://a.example")
     one = wrapped(ScrapysQueue([BROKEN, BROKEN, request, BROKEN, None], left=9), tmp_path)
-    assert one.next_request() is request
+    assert one._next_readable() is request
     assert one.has_pending_requests()
-    assert one.next_request() is None
-    [told] = [record for record in caplog.records if record.levelname != "DEBUG"]
+    assert one._next_readable() is None
+    [told] = [record for record in caplog.records if record.levelname == "ERROR"]
     assert told.getMessage() == (
         "Part of the queue in the JOBDIR cannot be read, probably because a run was killed. These"
         " requests are not crawled, the others are"
@@ -145,14 +127,14 @@ def test_what_cannot_be_read_in_a_jobdir_is_passed_over_and_said_once(
 def test_a_queue_that_only_fails_has_nothing_more(tmp_path: Path) -> None:
     scheduler = ScrapysQueue([BROKEN] * 9, left=3)
     one = wrapped(scheduler, tmp_path)
-    assert one.next_request() is None
+    assert one._next_readable() is None
     assert not one.has_pending_requests()
     assert len(scheduler.answers) == 5  # as often as it became shorter, and once
     scheduler.answers = [Request("http://a.example"), None]
-    assert one.next_request() is not None
+    assert one._next_readable() is not None
     assert one.has_pending_requests()
 
 
 def test_what_another_scheduler_raises_is_raised() -> None:
     with pytest.raises(OSError, match="no such file"):
-        wrapped(Queue([BROKEN])).next_request()
+        wrapped(Queue([BROKEN]))._next_readable()

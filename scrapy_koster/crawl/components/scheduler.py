@@ -13,6 +13,7 @@ Other requests are parked, and their robots.txt is retrieved.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,11 @@ from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware, check_built
+from scrapy_koster.crawl.engine.private import dupefilter_of
 from scrapy_koster.crawl.finish import WAITING
 from scrapy_koster.crawl.idle import Crawl
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.parking.inner import InnerScheduler
+from scrapy_koster.crawl.parking.parked_file import is_scrapys
 from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
 from scrapy_koster.crawl.scrapy_internals import check_internals
 from scrapy_koster.protocol.path import is_robots_txt
@@ -65,7 +67,14 @@ class DeferringScheduler(BaseScheduler):
         self._sites = parts.sites
         self._pacer = parts.pacer
         self._parked = parts.parked
-        self._inner = InnerScheduler(crawler, scheduler, folder=parts.folder)
+        self._is_scrapys = is_scrapys(type(scheduler))
+        persist = getattr(scheduler, "persist", None)  # of scrapy-redis
+        self._is_kept = parts.folder is not None if persist is None else bool(persist)
+        """Whether the next run finds the requests in the inner scheduler."""
+        self._takes_back = self._is_kept or (persist is None and not self._is_scrapys)
+        """Whether the next run may find requests that are given back when the crawl ends."""
+        self._is_broken = False
+        """Whether the inner scheduler only raises errors."""
         self._backup: RedisBackup | None = None
         self._resumed: deque[str] = deque()
         """The queues of the last run whose robots.txt is not retrieved yet."""
@@ -96,7 +105,7 @@ class DeferringScheduler(BaseScheduler):
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is not None and not self._parts.is_replay:
             is_by_hand = self._parts.engine.is_by_hand
-            self._parked.open(is_kept=self._inner.keeps_requests and not is_by_hand)
+            self._parked.open(is_kept=self._is_kept and not is_by_hand)
             if is_by_hand:
                 self._sites.idle_timeout.have_none()
         if self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
@@ -126,7 +135,7 @@ class DeferringScheduler(BaseScheduler):
         separate file. With scrapy-redis the backup moves requests to the queue.
         """
         waiting = self._parked.by_name()
-        becomes = self._inner.fate(self._hand_back())
+        becomes = self._fate(self._hand_back())
         if count := waiting.total():
             most = waiting.most_common(_SITES_NAMED)
             self._crawler.stats.inc_value("koster/parked", count)
@@ -145,10 +154,24 @@ class DeferringScheduler(BaseScheduler):
         """Hand back the requests that still wait. Return how many could not be written."""
         unwritten = list(self._parked.unwritten())
         if self._backup is not None:
-            return self._backup.close(unwritten, keep=self._inner.keeps_requests)
-        if self._inner.takes_back:
-            self._inner.take_back(request for _, request in unwritten)
+            return self._backup.close(unwritten, keep=self._is_kept)
+        if self._takes_back:
+            for _, request in unwritten:  # the dupefilter has seen it
+                self._scheduler.enqueue_request(request.replace(dont_filter=True))
         return len(unwritten)
+
+    def _fate(self, unwritten: int) -> str:
+        """Return the words of the log about requests that still wait when the crawl ends.
+
+        *unwritten* is the number of requests that could not be written.
+        """
+        if self._is_kept:
+            lost = f". Those that cannot be written there: {unwritten}" if unwritten else ""
+            return f"They are kept for the next run: start the same crawl again to go on{lost}"
+        if self._takes_back:
+            return "They go back to the scheduler that is wrapped, which may keep them"
+        setting = "JOBDIR" if self._is_scrapys else "SCHEDULER_PERSIST = True"
+        return f"They are dropped: set {setting} to keep them for the next run"
 
     # What the engine asks.
 
@@ -162,7 +185,7 @@ class DeferringScheduler(BaseScheduler):
             or self._has_more
             or self._resumed
             or self._parked.is_held  # a call of scrapy-redis would block the crawl
-            or self._inner.has_pending_requests()
+            or (not self._is_broken and self._scheduler.has_pending_requests())
         )
 
     def _spider_idle(self) -> None:
@@ -189,8 +212,14 @@ class DeferringScheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Pass *request* to the inner scheduler."""
         if self._parked.is_resumed(request):
-            self._inner.mark_seen(request)  # so that its dupefilter drops the request
+            self._mark_seen(request)  # so that its dupefilter drops the request
         return self._scheduler.enqueue_request(request)
+
+    def _mark_seen(self, request: Request) -> None:
+        """Add *request* to the dupefilter. A process that was killed may not have saved it."""
+        dupefilter = dupefilter_of(self._scheduler)
+        if dupefilter is not None and not request.dont_filter:
+            dupefilter.request_seen(request)
 
     def next_request(self) -> Request | None:
         """Return a request that can be decided at once, or None."""
@@ -211,9 +240,8 @@ class DeferringScheduler(BaseScheduler):
         self._turns.reverse()
         for source in (self._parked.pop_visit, *self._turns):
             if (request := source()) is not None:
-                # A run that was killed may not have saved it in its dupefilter.
                 if self._parked.has_resumed:
-                    self._inner.mark_seen(request)
+                    self._mark_seen(request)
                 return request
         return None
 
@@ -221,9 +249,37 @@ class DeferringScheduler(BaseScheduler):
         """Return the next request of the inner scheduler, or None if enough sites are fetched."""
         if self._sites.ahead.is_full or self._parked.is_held:
             return None
-        while (request := self._inner.next_request()) and self._parked.is_resumed(request):
+        while (request := self._next_readable()) and self._parked.is_resumed(request):
             self._log.debug("%(request)s waits already, since the last run", request=request)
         return request
+
+    def _next_readable(self) -> Request | None:
+        """Return the next request of the inner scheduler that can be read, or None.
+
+        In a JOBDIR the disk queue of Scrapy stores the number of its requests when it is closed. If
+        a crawl was killed, requests may be missing. The queue raises, and the request is skipped.
+        """
+        left = math.inf
+        while True:
+            try:
+                request = self._scheduler.next_request()
+            except Exception as error:
+                if self._parts.folder is None:
+                    raise
+                if self._log.is_first("broken"):
+                    self._log.defect(
+                        "Part of the queue in the JOBDIR cannot be read, probably because a run was"
+                        " killed. These requests are not crawled, the others are",
+                        error,
+                    )
+                # Only after an error: len() adds up all queues.
+                before, left = left, len(self._scheduler)  # type: ignore[arg-type]
+                self._is_broken = left >= before
+                if self._is_broken:
+                    return None
+            else:
+                self._is_broken = False
+                return request
 
     def _may_go(self, request: Request) -> bool:
         """Return whether *request* can be decided at once. Otherwise park *request*."""

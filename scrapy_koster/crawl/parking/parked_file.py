@@ -5,18 +5,21 @@ from __future__ import annotations
 import pickle
 import sqlite3
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scrapy.core.scheduler import Scheduler
+from scrapy.utils.job import job_dir
 from scrapy.utils.request import request_from_dict
 
 from scrapy_koster.crawl.messages.log import Log
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import TypeAlias
 
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
     Place: TypeAlias = tuple[int, int]
     """Priority and number of a request in its queue. The lowest place is the next."""
@@ -190,3 +193,15 @@ class ParkedFile:
                 path=self._path,
                 error=error,
             )
+
+
+def is_scrapys(scheduler: type) -> bool:
+    """Return whether *scheduler* is Scrapy's scheduler, or a subclass."""
+    # issubclass() is true for any class with the methods of a scheduler.
+    return Scheduler in scheduler.__mro__
+
+
+def folder_of(scheduler: type, settings: BaseSettings) -> Path | None:
+    """Return the JOBDIR, or None if the inner *scheduler* keeps no requests there."""
+    folder = job_dir(settings)
+    return Path(folder) if folder and is_scrapys(scheduler) else None
