@@ -165,7 +165,6 @@ def build_sites(
         noted_visit=None if pacer is None else pacer.learnt,
         archiver=archiver,
         robot=robot,
-        is_awaited=lambda state: sites.is_awaited(state),
         retrieved=lambda state: sites.ended(state),
     )
     if records is None:

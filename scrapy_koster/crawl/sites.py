@@ -87,10 +87,6 @@ class Sites:
             return 0
         return self._parked.waiting_in(str(state.site)) + len(state.waiters)
 
-    def is_awaited(self, state: SiteState) -> bool:
-        """Return whether requests wait for the site, or have waited since the last look."""
-        return state.page is not None
-
     def is_retrieving(self) -> bool:
         """Return whether requests wait for an answer that is on its way."""
         under_way = self._retriever.under_way

@@ -68,9 +68,8 @@ class AnswerLimit:
         """
         limit, self._limit = self._limit, math.inf
         if self._is_passed:
-            is_header = limit < self._whole
             too_long = f"its answer is longer than {limit} bytes"
-            raise DownloadCancelledError(HEADERS_TOO_LONG if is_header else too_long)
+            raise DownloadCancelledError(HEADERS_TOO_LONG if limit < self._whole else too_long)
 
 
 async def through_middlewares(

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
-    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.access import Answer, Copy
     from scrapy_koster.protocol.exchange import Exchange
@@ -123,7 +122,7 @@ class Fetcher:
         if not _can_be_a_name(site.host):
             invalid = CannotResolveHostError("no host has such a name")
             return self._no_answer(invalid, no_such_host=True)
-        transfer = Transfer(self._crawler, self._config, self._clock, page, stale)
+        transfer = Transfer(self._crawler, self._config, page, stale)
         asking: Deferred[Answer | NoAnswer] = deferred_from_coro(self._follow(site, transfer))
 
         def end() -> None:
@@ -201,7 +200,6 @@ class Transfer:
 
     crawler: Crawler
     config: Config
-    clock: Clock
     page: Request
     """The request of the crawl that needs the robots.txt."""
     stale: Copy | None
@@ -251,7 +249,7 @@ class Transfer:
     async def _send(self, request: Request) -> Response:
         """Return the decoded response to *request*. A middleware can call this several times."""
         limit = self._limit = AnswerLimit(self.config.max_bytes)
-        self._received, began = 0, self.clock.epoch()
+        self._received, began = 0, clock_of(self.crawler).epoch()
         tell = partial(
             self.crawler.signals.send_catch_log, request=request, spider=self.crawler.spider
         )

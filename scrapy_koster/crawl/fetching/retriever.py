@@ -85,8 +85,6 @@ class Retriever:
     archiver: Archiver | None
     robot: Robot | None
     """The robot of the crawl. If None, ``signals.robots_read`` is not sent."""
-    is_awaited: Callable[[SiteState], bool]
-    """Returns whether requests wait for a site."""
     retrieved: Callable[[SiteState], None]
     """Called after each attempt."""
     under_way: set[SiteState] = field(default_factory=set, init=False)
@@ -181,7 +179,7 @@ class Retriever:
 
     def _is_settled(self, state: SiteState) -> bool:
         """Return whether a fetch is unnecessary, because no request waits or the site is known."""
-        if self._closing or not self.is_awaited(state):
+        if self._closing or state.page is None:
             return True
         return not isinstance(self._step(state), Ask)
 

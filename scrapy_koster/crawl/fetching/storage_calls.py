@@ -94,10 +94,7 @@ class StorageCalls:
 
         With *unless_known*, a site with a stored copy or failure is not claimed.
         """
-        if self._has_claims:
-            claimed = await self._claim(site, secs, unless_known=unless_known)
-        else:
-            claimed = Claimed(await self.get(site) if unless_known else None, 0.0)
+        claimed = await self._claim(site, secs, unless_known=unless_known)
         if unless_known and claimed.known is not None:
             self._stats.inc_value("koster/storage/hit")
         elif unless_known and not claimed.held_secs:
@@ -105,6 +102,8 @@ class StorageCalls:
         return claimed
 
     async def _claim(self, site: Site, secs: float, *, unless_known: bool) -> Claimed:
+        if not self._has_claims:
+            return Claimed(await self.get(site) if unless_known else None, 0.0)
         self._claims.add(site)  # before the call, whose answer may be lost
         how = {"now": self._clock.epoch(), "secs": secs, "unless_known": unless_known}
         claimed = await self._call("claim", site, self._owner, read=_sound_claim, **how) or GRANTED

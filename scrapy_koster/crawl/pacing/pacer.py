@@ -2,7 +2,7 @@
 
 The sites of a host share the longest of their delays, whatever the scheme and the port. A request
 that has to wait is parked in the scheduler, or waits in place if another part of the crawl has sent
-it to the downloader. Neither uses a place of the downloader. See docs/pacing.md.
+this request to the downloader. Neither uses a place of the downloader. See docs/pacing.md.
 
 A host has one time of its next visit, and one turn. When the time has come and requests wait, the
 visit is claimed in the storage, because other processes can visit the host as well. Then one
@@ -78,7 +78,7 @@ class Host:
     """The seconds from one visit to the next: the longest delay that a site has requested."""
     next_visit: Instant = LONG_AGO
     turn: object | None = None
-    """The visitor with the turn. ``_PARKED``: the next parked request that comes out gets it."""
+    """The visitor with the turn. ``_PARKED``: the next parked request that comes out."""
     turn_until: Instant = LONG_AGO
     under_way: int = 0
     """Number of requests without a response."""
@@ -188,9 +188,9 @@ class Pacer:
     # Which requests have to wait.
 
     def parks(self, request: Request, state: SiteState) -> bool:
-        """Park *request* if its host is not to be visited now, and return whether it is parked.
+        """Return whether *request* has to wait for its host. If so, park *request*.
 
-        If it is the turn of parked requests, *request* gets the turn.
+        If parked requests have the turn, *request* gets the turn.
         """
         try:
             host = self.held(request, state, self._robot.name_of(request))
@@ -268,7 +268,7 @@ class Pacer:
             host.is_giving = False
 
     def _secs_left(self, host: Host) -> float:
-        """Return the seconds until a turn can be given. 0 or less: it can be given now."""
+        """Return the seconds until a turn can be given. 0 or less if now."""
         now = self._clock.now()
         left = host.next_visit - now
         if now < host.turn_until:
@@ -299,7 +299,7 @@ class Pacer:
     # A visit.
 
     def _sent_within(self, request: Request) -> AbstractAsyncContextManager[None] | None:
-        # Within ``asking`` if it is for a robots.txt.
+        # A request for a robots.txt is sent within ``asking``.
         host = None if is_for_robots_txt(request) else self._host_of(request.url)
         return None if host is None else self._visit(host, request)
 

@@ -49,7 +49,7 @@ class ParkedFile:
     Without a JOBDIR no request is written.
 
     The file also has the fingerprints of the requests. If a process is killed, the
-    ``requests.seen`` of Scrapy may lack them, and the next run would fetch pages twice.
+    ``requests.seen`` of Scrapy may lack some requests, and the next run would fetch pages twice.
     """
 
     def __init__(self, crawler: Crawler, folder: Path | None = None) -> None:
@@ -93,7 +93,7 @@ class ParkedFile:
         return counts
 
     def write(self, queue: str, place: Place, request: Request) -> bool:
-        """Write *request*. Return False if it cannot be written."""
+        """Write *request*. Return whether *request* could be written."""
         if self._path is None:
             return False
         try:
@@ -149,7 +149,7 @@ class ParkedFile:
             return None
 
     def remove(self, queue: str, place: Place) -> None:
-        """Delete the request at *place*, because it has come out."""
+        """Delete the request at *place*, which has come out."""
         try:
             self._opened().execute(_DELETE, (queue, *place))
         except (sqlite3.Error, OSError) as error:
@@ -169,7 +169,7 @@ class ParkedFile:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            assert self._path is not None  # else nothing is written or read
+            assert self._path is not None  # without a JOBDIR nothing is written or read
             # A crawl does not wait for another process that uses the file.
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
             try:

@@ -85,7 +85,7 @@ class ParkedRequests:
         self._backup: RedisBackup | None = None
         self.is_open = self.is_kept = False
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
-        """Requests of sites that were given up. They are refused even if the site is due again."""
+        """Requests of sites that were given up, to be refused even if the site is due again."""
 
     def __len__(self) -> int:
         return self._count
@@ -158,7 +158,7 @@ class ParkedRequests:
         queue = self._queues.get(name)
         return 0 if queue is None or queue.is_open else len(queue)
 
-    # They come out.
+    # Requests come out.
 
     def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
         """Let out or keep the requests of a site by their *fate*. *step* decides them."""
@@ -211,7 +211,7 @@ class ParkedRequests:
 
     @property
     def is_held(self) -> bool:
-        """Whether no request can come out, because another worker may have taken it over."""
+        """Whether no request can come out: another worker may have taken over the requests."""
         return self._backup is not None and self._backup.is_holding
 
     def pop_visit(self) -> Request | None:

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 LEASE_SECS = 30.0
 TICK_SECS = 0.25
-# A request to a new site is usually parked for a shorter time. Then it is not written.
+# Usually a request to a new site is parked for a shorter time, and not written.
 YOUNG_SECS = 0.5
 _AT_ONCE = 500
 # The time without calls after a call without an answer, which blocks the loop for a second.
@@ -177,7 +177,7 @@ class RedisBackup:
         return any(self._try(self._look) or ())
 
     def close(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
-        """Move the requests that are still *parked* into the queue with *keep*, else drop them.
+        """With *keep* move the requests that are still *parked* into the queue, or drop them.
 
         Return the number of requests that could not be written, and are lost.
         """
