@@ -112,8 +112,7 @@ class Assembly:
         )
         self.replay: Replay | None = None
         if is_replay(crawler.settings):
-            log = _log(crawler, Replay)
-            self.replay = Replay(crawler, config, self.stats, log, clock=self.clock, store=store)
+            self.replay = Replay(crawler, config, store)
 
     @property
     def is_replay(self) -> bool:

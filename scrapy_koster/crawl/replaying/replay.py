@@ -19,6 +19,8 @@ from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
 from scrapy.utils.misc import build_from_crawler
 
+from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import Facts
 from scrapy_koster.protocol.access import Failure, last_copy, standing_of, why_not_obeyed
@@ -32,12 +34,9 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
-    from scrapy.statscollectors import StatsCollector
 
-    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
-    from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
 
@@ -45,21 +44,12 @@ if TYPE_CHECKING:
 class Replay:
     """Reads pages from the HTTP cache, and the last copies from the storage."""
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        config: Config,
-        stats: StatsCollector,
-        log: Log,
-        *,
-        clock: Clock,
-        store: StorageCalls,
-    ) -> None:
+    def __init__(self, crawler: Crawler, config: Config, store: StorageCalls) -> None:
         self._crawler = crawler
         self._config = config
-        self._stats = stats
-        self._log = log
-        self._clock = clock
+        self._stats = crawler.stats
+        self._log = Log(__name__, crawler)
+        self._clock = clock_of(crawler)
         self._store = store
         self._policy = replace(config.policy, unavailable=Unavailable.ALLOW)
         """Without a copy a page passes."""
