@@ -27,9 +27,9 @@ from scrapy_koster.commands.subcommand import (
     argument,
     robot_in,
 )
-from scrapy_koster.crawl.report import folder_of
+from scrapy_koster.crawl.report import RobotsReport, folder_of
 from scrapy_koster.crawl.robot import copies_of
-from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveyReport, SurveySpider, survey_addons
+from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.database import DatabaseError
@@ -106,7 +106,7 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     if not isinstance(spider, SurveySpider) or not spider.began:
         run.warn("the survey could not start", FAILED)
         return
-    report = crawler.get_extension(SurveyReport)
+    report = crawler.get_extension(RobotsReport)
     assert report is not None  # enabled by SurveyAddon
     try:
         numbers = read(report.database).to_dict()

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
 from time import gmtime, strftime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
@@ -53,15 +53,10 @@ class RobotsReport:
     to KOSTER_SQLITE_PATH. Each run has its own file.
     """
 
-    is_survey = False
-    """Whether no page is fetched."""
-
-    def __init__(self, crawler: Crawler, config: Config, clock: Clock, page: str | None) -> None:
-        """*page* is the path of the page, None for no page."""
+    def __init__(self, crawler: Crawler, config: Config) -> None:
         self._crawler = crawler
-        self._clock = clock
+        self._clock = clock = clock_of(crawler)
         self._config = config
-        self._page = page
         self._log = Log(__name__, crawler)
         self._ticks: Ticks | None = None
         self.counts = Counts(clock.epoch, config.parser)
@@ -76,10 +71,12 @@ class RobotsReport:
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Return the extension. Raises ValueError, which stops the crawl, for a wrong setting."""
         config = config_of(crawler)
-        if config.report is None or not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+        is_survey = getattr(crawler.spider, "is_survey", False)
+        if not crawler.settings.getbool("ROBOTSTXT_OBEY") or not (config.report or is_survey):
             raise NotConfigured  # without a message: no report is configured
-        _try_page(config.report)
-        return cls(crawler, config, clock_of(crawler), config.report)
+        if config.report:
+            _try_page(config.report)
+        return cls(crawler, config)
 
     def _spider_opened(self) -> None:
         with suppress(OSError):
@@ -106,22 +103,20 @@ class RobotsReport:
     def _about(self) -> dict[str, object]:
         """Return the facts about the crawl on the page, by name."""
         crawler, config = self._crawler, self._config
-        spider, stats = crawler.spider, crawler.stats
-        assert spider is not None
-        assert stats is not None
+        spider: Any = crawler.spider
         about: dict[str, object] = {
             "title": printable(str(getattr(spider, "report_title", f"Crawl of {spider.name}"))),
             "spider": printable(spider.name),
             "robot": printable(", ".join(names_of(config.robot or user_agent(crawler)))),
             "dry_run": int(config.dry_run),
-            "survey": int(self.is_survey),
+            "survey": int(getattr(spider, "is_survey", False)),
             "parser": config.parser.__name__,
             "version": version("scrapy-koster"),
             "written": int(self._clock.epoch()),
         }
-        if (started := stats.get_value("start_time")) is not None:
+        if (started := crawler.stats.get_value("start_time")) is not None:
             about["started"] = int(started.timestamp())
-        if (reason := stats.get_value("finish_reason")) is not None:
+        if (reason := crawler.stats.get_value("finish_reason")) is not None:
             about["finished"] = printable(str(reason))
         return about
 
@@ -131,22 +126,23 @@ class RobotsReport:
             self._ticks.stop()
         self._write()
         self._writer.close()
-        if self._page is None:
+        page = self._config.report
+        if page is None:
             return
         try:
-            await run_in_thread(self._make_page, self._page)
+            await run_in_thread(self._make_page, page)
         except Exception as error:  # noqa: BLE001
             self._log.warning(
                 "The page of the report cannot be written (%(page)s): %(error)s. The counts are in"
                 " %(path)s: run scrapy robots report to make the page",
-                page=self._page,
+                page=page,
                 path=self.database,
                 error=error,
             )
         else:
             self._log.info(
                 "The report of this crawl: %(page)s (data: %(path)s)",
-                page=str(Path(self._page).absolute()),
+                page=str(Path(page).absolute()),
                 path=self.database,
             )
 

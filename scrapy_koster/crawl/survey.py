@@ -10,30 +10,25 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Request, Spider
 from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import load_object
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.report import RobotsReport
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
     from twisted.python.failure import Failure
-    from typing_extensions import Self
 
-    from scrapy_koster.crawl.clock import Ticks
     from scrapy_koster.protocol.verdict import Verdict
 
 # More than are fetched at the same time, so that the next site is always known.
 SITES_AT_ONCE = 2000
 URLS_AT_ONCE = 2000
-_SHOWN_EACH_SECS = 0.2
+_LOOK_SECS = 0.05
 _SCHEDULER = "scrapy.core.scheduler.Scheduler"
 _ADDON = "scrapy_koster.Addon"
 _LAST = 1_000_000
@@ -58,7 +53,7 @@ SURVEY_SETTINGS: dict[str, Any] = {
 
 
 class SurveyAddon:
-    """Enables SurveyMiddleware after KosterMiddleware, and SurveyReport.
+    """Enables SurveyMiddleware after KosterMiddleware, and RobotsReport.
 
     This add-on has to be the last.
     """
@@ -76,27 +71,14 @@ class SurveyAddon:
             raise ValueError("a survey needs a KosterMiddleware in DOWNLOADER_MIDDLEWARES")
         place: Any = math.nextafter(max(places), math.inf)
         settings.setdefault_in_component_priority_dict(name, SurveyMiddleware, place)
-        settings.set_in_component_priority_dict("EXTENSIONS", RobotsReport, None)
-        settings.set_in_component_priority_dict("EXTENSIONS", SurveyReport, 100)
+        settings.set_in_component_priority_dict("EXTENSIONS", RobotsReport, 100)
 
 
 def survey_addons(settings: BaseSettings) -> dict[Any, Any]:
     """Return the ADDONS of *settings*, with the add-ons of a survey."""
-    given = {path: place for path, place in settings.getdict("ADDONS").items() if place is not None}
-    known = {load_object(path) for path in given}
-    ours = {} if load_object(_ADDON) in known else {_ADDON: 500}
-    return {**given, **ours, SurveyAddon: _LAST}
-
-
-class SurveyReport(RobotsReport):
-    """Report without KOSTER_REPORT, and without a page."""
-
-    is_survey = True
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the extension. Raises ValueError, which stops the crawl, for a wrong setting."""
-        return cls(crawler, config_of(crawler), clock_of(crawler), None)
+    addons = settings.getdict("ADDONS").items()
+    given = {load_object(path): place for path, place in addons if place is not None}
+    return {load_object(_ADDON): 500, **given, SurveyAddon: _LAST}
 
 
 class PageNotFetched(IgnoreRequest):
@@ -133,8 +115,8 @@ class SurveySpider(Spider):
     """
 
     name = "survey"
-    lists_closed_sites = True
-    """Whether the output lists closed sites, so that the log need not."""
+    is_survey = True
+    """Whether no page is fetched: the output lists the closed sites, so the log need not."""
 
     def __init__(
         self,
@@ -161,48 +143,31 @@ class SurveySpider(Spider):
         self._verdicts = verdicts
         self._sites = self._refused = self._under_way = self._asked = 0
         self._settled: list[tuple[int, str]] = []
-        self._changed: Deferred[None] | None = None
-        self._ticks: Ticks | None = None
-
-    def closed(self, _reason: str) -> None:
-        """Show the final numbers."""
-        if self._ticks is not None:
-            self._ticks.stop()
-        self._show()
-
-    def _show(self) -> None:
-        self._progress(decided=self.decided, sites=self._sites, refused=self._refused)
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield the requests, with a bound for the memory that they take."""
         self.began = True
-        self._ticks = clock_of(self.crawler).every(_SHOWN_EACH_SECS, self._show)
         # The crawl ends. Without asyncio the engine would log this as an error.
         with suppress(CancelledError):
             async for request in self._requests():
                 yield request
 
     async def _requests(self) -> AsyncIterator[Request]:
-        firsts = self._seeds.firsts()
+        firsts, clock = self._seeds.firsts(), clock_of(self.crawler)
         while True:
             while self._settled:
                 site, first = self._settled.pop()
                 for url in self._seeds.rest(site, first):
                     while self._under_way >= URLS_AT_ONCE:
-                        await self._change()
+                        await clock.sleep(_LOOK_SECS)
                     yield self.request_of(url)
             if self._asked < SITES_AT_ONCE and (seed := next(firsts, None)) is not None:
                 self._asked += 1
                 yield self.request_of(seed[1], site=seed[0], first=seed[1])
             elif self._asked:
-                await self._change()
+                await clock.sleep(_LOOK_SECS)
             else:
                 return
-
-    async def _change(self) -> None:
-        """Wait until a URL is decided."""
-        self._changed = Deferred()
-        await maybe_deferred_to_future(self._changed)
 
     def request_of(self, url: str, **first: object) -> Request:
         """Return the request for the decision on *url*; *first* is of the first of a site."""
@@ -236,6 +201,4 @@ class SurveySpider(Spider):
             self._sites += 1
             self._asked -= 1
             self._settled.append((request.cb_kwargs["site"], request.cb_kwargs["first"]))
-        if self._changed is not None:
-            changed, self._changed = self._changed, None
-            changed.callback(None)
+        self._progress(decided=self.decided, sites=self._sites, refused=self._refused)

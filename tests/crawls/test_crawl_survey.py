@@ -17,12 +17,8 @@ from scrapy.settings import Settings
 
 from scrapy_koster.commands.seeds import Seeds
 from scrapy_koster.crawl import survey
-from scrapy_koster.crawl.survey import (
-    SURVEY_SETTINGS,
-    SurveyReport,
-    SurveySpider,
-    survey_addons,
-)
+from scrapy_koster.crawl.report import RobotsReport
+from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
 from scrapy_koster.report.numbers import read
 
 RULES = "User-agent: *\nDisallow: /private\nDisallow: /b\n"
@@ -71,7 +67,7 @@ def surveys(crawl: Crawl) -> Iterator[Surveys]:
 
 
 def numbers(result: CrawlResult) -> dict[str, Any]:
-    report = result.crawler.get_extension(SurveyReport)
+    report = result.crawler.get_extension(RobotsReport)
     assert report is not None
     return read(report.database).to_dict()
 

@@ -21,7 +21,6 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_koster import RobotsReport
-from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.report import folder_of, stored_copies
 from scrapy_koster.protocol.access import Copy, Known
@@ -72,7 +71,7 @@ def test_the_name_of_a_file(tmp_path: Path, name: str, shown: str) -> None:
         crawler_of(KOSTER_SQLITE_PATH=str(tmp_path / "robots.sqlite3"), KOSTER_REPORT="x.html")
     )
     before = time.time()
-    made = [RobotsReport(crawler, config, Clock(), None).database for _ in range(2)]
+    made = [RobotsReport(crawler, config).database for _ in range(2)]
     for path in map(Path, made):
         assert path.parent == tmp_path / "reports" == folder_of(config)
         found = re.fullmatch(r"(.*)-(\d{8}T\d{6})-[0-9a-f]{8}\.sqlite3", path.name)

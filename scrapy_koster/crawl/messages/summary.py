@@ -95,7 +95,7 @@ class Summary:
         """Log the hazards, the closed sites, and the numbers of sites, requests and copies."""
         self._write_hazards()
         closed = [self._listed(standing) for standing, sites in self._closed.items() if sites]
-        if closed and not getattr(self._crawler.spider, "lists_closed_sites", False):
+        if closed and not getattr(self._crawler.spider, "is_survey", False):
             self._log.warning(
                 "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
                 kinds=", ".join(closed),
