@@ -104,6 +104,16 @@ async def test_a_site_that_cannot_be_asked_is_not_filtered(crawl: Crawl, server:
     assert enqueued(result) == 3
 
 
+async def test_an_error_of_an_errback_is_reported_by_scrapy(crawl: Crawl, site: Site) -> None:
+    class Failing(Linking):
+        def fail(self, failure: Failure) -> Any:
+            raise ZeroDivisionError
+
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        await crawl(Failing, **linked(site, "/private", "/open"), settings=FILTER)
+    assert site.pages_asked == ["/", "/open"]
+
+
 # What it costs, and what is counted.
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import ensure_awaitable
@@ -14,7 +14,6 @@ from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.components.optional import OptionalMiddleware
 from scrapy_koster.crawl.enforcement import enforcement_of
-from scrapy_koster.crawl.messages.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -58,7 +57,7 @@ class LinkFilterMiddleware(OptionalMiddleware):
     async def _errback(self, request: Request, error: RobotsForbidden) -> AsyncIterator[Any]:
         """Yield the output of the errback of *request*, called as by Scrapy.
 
-        An error of the errback is logged and counted as an error of the spider.
+        If the errback raises, *request* is queued, so that Scrapy calls it and reports the error.
         """
         failure = Failure(error)
         failure.request = request  # type: ignore[attr-defined]  # as Scrapy does
@@ -73,17 +72,4 @@ class LinkFilterMiddleware(OptionalMiddleware):
             raise
         except Exception as raised:  # noqa: BLE001  # it may be anybody's
             if raised is not error:
-                self._spider_error(request, raised)
-
-    def _spider_error(self, request: Request, error: Exception) -> None:
-        crawler, failure = self._crawler, Failure(error)
-        Log(__name__, crawler).defect(
-            "Error while the errback of %(request)s ran, whose link was dropped",
-            error,
-            request=request,
-        )
-        crawler.signals.send_catch_log(
-            signals.spider_error, failure=failure, response=failure, spider=crawler.spider
-        )
-        for name in ("count", type(error).__name__):
-            crawler.stats.inc_value(f"spider_exceptions/{name}")
+                yield request
