@@ -63,11 +63,6 @@ class Addon:
                 )
 
 
-def from_crawler(crawler: Crawler) -> Addon:
-    """Return the add-on: ADDONS may name this module, ``scrapy_koster.addon``, by mistake."""
-    return Addon(crawler)
-
-
 _COMPONENTS = (
     ("DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100),
     ("SPIDER_MIDDLEWARES", RobotsMetaMiddleware, 100),

@@ -66,14 +66,6 @@ def test_what_the_log_shows_of_it_is_what_the_settings_say() -> None:
     assert load_object(repr(Addon())) is Addon
 
 
-async def test_the_module_may_be_named_in_place_of_the_class(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = "User-agent: *\nDisallow: /\n"
-    await crawl(urls=[site.url("/page")], settings={"ADDONS": {"scrapy_koster.addon": 500}})
-    assert site.asked("/robots.txt") == 1
-    assert site.asked("/page") == 0
-
-
 @pytest.mark.parametrize("priority", ["project", "spider"])
 def test_robotstxt_obey_false_is_the_users_word(priority: str) -> None:
     settings = updated(**{priority: {"ROBOTSTXT_OBEY": False}})
