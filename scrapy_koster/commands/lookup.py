@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, Spider
 from scrapy.utils.misc import build_from_crawler
 
-from scrapy_koster.crawl.assembly import build_sites
+from scrapy_koster.crawl.assembly import Assembly, Parts
 from scrapy_koster.crawl.config import config_of
-from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
-from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Answer, Copy, standing_of
+from scrapy_koster.protocol.delay import CrawlDelay
 from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Access
@@ -112,16 +111,11 @@ class LookupSpider(Spider):
         crawler, config = self.crawler, config_of(self.crawler)
         crawler.signals.connect(self._retrieved, robots_retrieved)
         robot = robot_of(config, crawler)
-        once = config
+        once = replace(config, pace=replace(config.pace, choice=CrawlDelay.IGNORE))
         if config.policy.defers:  # a failed site is asked again when the retry is due
-            once = replace(config, policy=replace(config.policy, unavailable=Unavailable.DISALLOW))
-        sites = build_sites(
-            crawler,
-            once,
-            Announcer(crawler, once),
-            fetcher=Fetcher(crawler, once),
-            store=self._kind(crawler, once),
-        )
+            once = replace(once, policy=replace(config.policy, unavailable=Unavailable.DISALLOW))
+        # Not the objects of the crawl itself, which may have a KosterMiddleware, too.
+        sites = Assembly(crawler, Parts(config=once, store=self._kind)).sites
         try:
             for url in self._urls:
                 state = sites.state_of(url)

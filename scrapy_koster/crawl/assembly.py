@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine, belonging
-from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
@@ -23,7 +22,6 @@ from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
-from scrapy_koster.crawl.pages.stated import Stated
 from scrapy_koster.crawl.parking.parked_file import ParkedFile, folder_of
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.replaying.replay import Replay, is_replay
@@ -44,13 +42,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """Replacements for parts of a crawl, used by tests and benchmarks."""
+    """Replacements for parts of a crawl, used by commands, tests and benchmarks."""
 
     config: Config | None = None
     chance: Callable[[], float] = random.random
     """Returns numbers from 0 to 1."""
+    engine: Callable[[Crawler], Engine] = Engine
     records: Callable[[int, Callable[[SiteState], bool]], SiteRecords] = SiteRecords
     fetcher: Callable[..., Fetcher] = Fetcher
+    store: Callable[..., StorageCalls] = StorageCalls
     lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None
     """Takes the function to call when there is room for more sites."""
     parked: Callable[..., ParkedRequests] = ParkedRequests
@@ -65,50 +65,62 @@ class Assembly:
 
     def __init__(self, crawler: Crawler, parts: Parts) -> None:
         self.config = config = parts.config or config_of(crawler)
-        self.clock, self.engine = clock_of(crawler), Engine(crawler)
-        self.stats, self.robot = crawler.stats, Robot(crawler, config)
-        self.events = Events(crawler)
+        self.clock, self.engine = clock, engine = clock_of(crawler), parts.engine(crawler)
+        self.robot = robot = Robot(crawler, config)
         self.announcer = Announcer(crawler, config)
         self.finish = Finish(crawler)
-        self.stated = Stated()
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
         """The JOBDIR, if the inner scheduler keeps its requests there."""
-        # Sites and parked requests know each other: the lambdas find Sites when they are called.
+        # Sites and other objects know each other: the lambdas find Sites when they are called.
         self.parked = parts.parked(
             crawler,
             file=parts.parked_file(crawler, self.folder),
-            engine=self.engine,
+            engine=engine,
             ask_for=lambda state, request: self.sites.ask_for(state, request),
         )
-        store = StorageCalls(crawler, config)
+        store = parts.store(crawler, config)
         records = parts.records(config.memory_sites, lambda state: self.sites.forget(state))
-        self.pacer: Pacer | None = None
+        self.pacer = pacer = None
         """None if the crawl keeps no delays."""
         if config.pace.obeys:
-            self.pacer = Pacer(
+            self.pacer = pacer = Pacer(
                 crawler,
                 config,
-                engine=self.engine,
-                robot=self.robot,
+                engine=engine,
+                robot=robot,
                 records=records,
                 store=store,
                 parked=self.parked,
             )
-        visit = None if self.pacer is None else self.pacer.asking
-        archive = config.archive
-        self.sites: Sites = build_sites(
-            crawler,
-            config,
-            self.announcer,
+        places = crawler.settings.getint("CONCURRENT_REQUESTS")
+        limited = partial(LookaheadLimit.of_crawl, places=places, memory=config.memory_sites)
+        limit = (parts.lookahead or limited)(clock, engine.wake)
+        visit, archive = None if pacer is None else pacer.asking, config.archive
+        retriever = Retriever(
+            crawler=crawler,
+            config=config,
+            announcer=self.announcer,
+            clock=clock,
+            chance=parts.chance,
             fetcher=parts.fetcher(crawler, config, visit=visit),
             store=store,
-            parts=parts,
+            limit=limit,
+            turn_to_ask=None if pacer is None else pacer.turn_to_ask,
+            noted_visit=None if pacer is None else pacer.learnt,
+            archiver=Archiver(crawler, archive, robot.name) if archive else None,
+            robot=robot,
+            retrieved=lambda state: self.sites.ended(state),
+        )
+        self.sites: Sites = Sites(
+            config,
+            clock=clock,
+            engine=engine,
             records=records,
-            robot=self.robot,
-            archiver=None if archive is None else Archiver(crawler, archive, self.robot.name),
+            retriever=retriever,
+            announcer=self.announcer,
             parked=self.parked,
-            pacer=self.pacer,
-            engine=self.engine,
+            pacer=pacer,
+            ahead=limit,
         )
         self.replay: Replay | None = None
         if is_replay(crawler.settings):
@@ -126,57 +138,3 @@ def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:
     The first call builds the objects; *parts* have no effect later.
     """
     return belonging(crawler, Assembly, lambda: Assembly(crawler, parts))
-
-
-def build_sites(
-    crawler: Crawler,
-    config: Config,
-    announcer: Announcer,
-    *,
-    fetcher: Fetcher,
-    store: StorageCalls,
-    parts: Parts = PARTS,
-    records: SiteRecords | None = None,
-    robot: Robot | None = None,
-    archiver: Archiver | None = None,
-    parked: ParkedRequests | None = None,
-    pacer: Pacer | None = None,
-    engine: Engine | None = None,
-) -> Sites:
-    """Build the sites of a crawl. By default nothing defers requests and no delays apply."""
-    clock, engine = clock_of(crawler), engine or Engine(crawler)
-    if parked is None:  # and no scheduler opens it
-        file = ParkedFile(crawler)
-        parked = ParkedRequests(crawler, file=file, engine=engine, ask_for=lambda *_: None)
-    places = crawler.settings.getint("CONCURRENT_REQUESTS")
-    limited = partial(LookaheadLimit.of_crawl, places=places, memory=config.memory_sites)
-    limit = (parts.lookahead or limited)(clock, engine.wake)
-    retriever = Retriever(
-        crawler=crawler,
-        config=config,
-        announcer=announcer,
-        clock=clock,
-        chance=parts.chance,
-        fetcher=fetcher,
-        store=store,
-        limit=limit,
-        turn_to_ask=None if pacer is None else pacer.turn_to_ask,
-        noted_visit=None if pacer is None else pacer.learnt,
-        archiver=archiver,
-        robot=robot,
-        retrieved=lambda state: sites.ended(state),
-    )
-    if records is None:
-        records = SiteRecords(config.memory_sites, lambda state: sites.forget(state))
-    sites: Sites = Sites(
-        config,
-        clock=clock,
-        engine=engine,
-        records=records,
-        retriever=retriever,
-        announcer=announcer,
-        parked=parked,
-        pacer=pacer,
-        ahead=limit,
-    )
-    return sites

@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from scrapy.exceptions import CannotResolveHostError, IgnoreRequest
 from scrapy.utils.datatypes import LocalCache
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.pacing.pacer import Pacer
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
+    from scrapy_koster.protocol.usage import Statement
     from scrapy_koster.protocol.verdict import Verdict
 
 _URLS_COUNTED = 100_000
@@ -59,7 +61,7 @@ class Enforcement:
         self._log = Log(__name__, crawler)
         self._parts = parts
         self._config = parts.config
-        self._events = parts.events
+        self._events = parts.announcer.events
         self._stats = crawler.stats
         self._epoch = parts.clock.epoch
         self._sites = parts.sites
@@ -68,6 +70,12 @@ class Enforcement:
         """The pacer that refuses sites with a long delay; None until delays are kept."""
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
         """Hashes of the last refused URLs; only with KOSTER_FILTER_LINKS."""
+        self.stated: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
+        """The usage statements that applied when a page was requested.
+
+        Attach, 3.3: a crawler "uses the copy of robots.txt that is current at the time of the
+        fetch".
+        """
 
     def keep_delays(self, pacer: Pacer | None) -> None:
         """Refuse sites by the delays of *pacer* from now on, or by no delay."""
@@ -125,7 +133,10 @@ class Enforcement:
     def _noted_verdict(self, request: Request, state: SiteState, robot: str, step: Step) -> Verdict:
         """Return the verdict on *request*, after noting the statements about its page."""
         verdict, statements = self.decide(request, state, robot, step)
-        self._parts.stated.note(request, statements)
+        if statements:
+            self.stated[request] = statements
+        else:
+            self.stated.pop(request, None)
         return verdict
 
     # Points on the way of a request.
@@ -151,7 +162,7 @@ class Enforcement:
         # A copy that has expired, and a site that has failed, since the decision change nothing.
         if waits(step) or not isinstance(state.known, Copy) or is_robots_txt(request.url):
             return
-        if self._parts.stated.has_any or not self.is_plainly_allowed(request, state, robot):
+        if request in self.stated or not self.is_plainly_allowed(request, state, robot):
             verdict = self._noted_verdict(request, state, robot, step)
             if not verdict.allowed:
                 self._refuse(request, verdict, state)
@@ -188,7 +199,7 @@ class Enforcement:
                     url=response.url,
                 )
             raise
-        self._parts.stated.ended_elsewhere(request, ended)
+        self.stated[request] = self.stated.get(ended, ())
         return response
 
     # Actions.

@@ -51,13 +51,6 @@ class HeaderFields:
     tdm_policy: Sequence[bytes] = ()
 
 
-def header_statements(
-    fields: HeaderFields, token: str, labels: Collection[str] = KNOWN_LABELS
-) -> tuple[Statement, ...]:
-    """Return what the headers of a page state to the robot *token*."""
-    return tuple(kept_of(_of_headers(fields, token, labels, counts=True), labels))
-
-
 def page_statements(
     fields: HeaderFields,
     page: bytes,
@@ -65,7 +58,7 @@ def page_statements(
     *,
     labels: Collection[str] = KNOWN_LABELS,
 ) -> tuple[Statement, ...]:
-    """Return what the headers and META tags of a page state.
+    """Return what the headers and META tags of a page state; *page* is empty if it is no HTML.
 
     TDMRep: a tdm-reservation in a META tag takes the place of one in a header.
     """

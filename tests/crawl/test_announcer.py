@@ -13,6 +13,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.messages.announcer import Announcer
+from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
@@ -173,7 +174,7 @@ def test_twenty_of_one_kind_leave_room_for_others(
 
 OF_A_SITE: list[tuple[Any, str, str]] = [
     (
-        lambda to: to.from_storage(SITE, FILE),
+        lambda to: to.learnt(SITE, FILE, Retrieval.FROM_STORAGE),
         "DEBUG",
         f"The robots.txt of http://fict.org: (200) <GET {URL}> (from storage, bytes: 14, {FRESH}",
     ),

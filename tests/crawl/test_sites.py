@@ -18,12 +18,9 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
-from scrapy_koster.crawl.assembly import build_sites
+from scrapy_koster.crawl.assembly import Assembly, Parts
 from scrapy_koster.crawl.clock import set_clock
-from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
-from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
@@ -69,20 +66,12 @@ class Driven:
         crawler = Crawler(Spider, {**given, **settings})
         crawler.stats = MemoryStatsCollector(crawler)
         self.stats = crawler.stats
-        config = config_of(crawler)
         self.clock = clock()
         set_clock(crawler, self.clock)
-        self.announcer = Announcer(crawler, config)
         self.engine = Open(crawler)
         fetcher: Any = self
-        self.sites = build_sites(
-            crawler,
-            config,
-            self.announcer,
-            fetcher=fetcher,
-            store=StorageCalls(crawler, config),
-            engine=self.engine,
-        )
+        parts = Parts(fetcher=lambda *_, **__: fetcher, engine=lambda _: self.engine)
+        self.sites = Assembly(crawler, parts).sites
         self.asked: list[str] = []
         self._answer = fetch
 

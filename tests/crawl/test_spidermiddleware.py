@@ -277,8 +277,8 @@ class TestLog:
             ' which says META name="robots" content="nofollow".'
         )
         how = (
-            " Further ones are logged at DEBUG. KOSTER_PAGE_DIRECTIVES = [] in the settings"
-            " switches this off, dont_obey_robotstxt in the meta of the page's request for that"
+            " Further ones are logged at DEBUG. KOSTER_PAGE_DIRECTIVES = [] keeps all requests and"
+            " items. dont_obey_robotstxt in the meta of the page's request keeps those of that"
             " page."
         )
         assert first == second + how

@@ -133,8 +133,7 @@ async def test_exactly_what_is_allowed_comes_out(
         counted(result)["koster/meta/nofollow"],
     )
     assert told[-1].startswith(
-        f"Dropped because their pages say so: items (noindex): {noindex},"
-        f" requests (nofollow): {nofollow}."
+        f"Dropped because their pages say so: nofollow: {nofollow}, noindex: {noindex}."
     )
 
 

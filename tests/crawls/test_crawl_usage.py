@@ -178,8 +178,8 @@ async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
     assert counted(result) == {**STATED, "dropped": 6}
     assert result.stats["item_dropped_count"] == 6
     assert result.logged(logging.INFO, "scrapy_koster.crawl.components.usagemiddleware")[-1] == (
-        "Dropped because their pages may not be used for it: items (train-ai: 6)."
-        ' KOSTER_USAGE_ACTION = "report" keeps them.'
+        "Dropped because their pages may not be used for it: train-ai: 6."
+        ' KOSTER_USAGE_ACTION = "report" keeps all items.'
     )
 
 

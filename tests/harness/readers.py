@@ -45,7 +45,6 @@ from scrapy_koster.protocol.usage import Usage, preferences_in, signals_in
 from scrapy_koster.protocol.usage_lines import usage_lines
 from scrapy_koster.protocol.usage_page import (
     HeaderFields,
-    header_statements,
     page_statements,
 )
 from scrapy_koster.storage.encoding import COPY_FIELDS, decoded, known_from, site_named
@@ -229,7 +228,6 @@ def _usage_of_page(text: str) -> None:
     fields = HeaderFields(
         content_usage=[octets], x_robots_tag=[octets], tdm_reservation=[octets], tdm_policy=[octets]
     )
-    header_statements(fields, _ROBOT)
     page_statements(fields, octets, _ROBOT)
 
 

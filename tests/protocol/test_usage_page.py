@@ -5,17 +5,13 @@ from __future__ import annotations
 import pytest
 
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Preference, Usage
-from scrapy_koster.protocol.usage_page import (
-    HeaderFields,
-    header_statements,
-    page_statements,
-)
+from scrapy_koster.protocol.usage_page import HeaderFields, page_statements
 
 FIGTREE = "figtree"
 
 
 def of_headers(**fields: list[bytes]) -> str:
-    return str(Usage(header_statements(HeaderFields(**fields), FIGTREE)))
+    return str(Usage(page_statements(HeaderFields(**fields), b"", FIGTREE)))
 
 
 def of_page(html: str, **fields: list[bytes]) -> Usage:
@@ -115,7 +111,7 @@ def test_noimageai_is_no_preference_about_text() -> None:
 
 def test_a_tag_that_is_too_long_to_be_read() -> None:
     assert of_headers(x_robots_tag=[b"a" * 65_537]) == "noimageai=n, train-ai=n"
-    [statement, _] = header_statements(HeaderFields(x_robots_tag=[b"a" * 65_537]), FIGTREE)
+    [statement, _] = page_statements(HeaderFields(x_robots_tag=[b"a" * 65_537]), b"", FIGTREE)
     assert statement.text == "X-Robots-Tag of 65537 characters"
 
 

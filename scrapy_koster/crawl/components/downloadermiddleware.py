@@ -52,7 +52,6 @@ class KosterMiddleware:
         self._config = parts.config
         self._sites = parts.sites
         self._robot = parts.robot
-        self._replay = parts.replay
         self._hooks = parts.engine.hooks
         self.enforcement = enforcement_of(crawler)
         self._own: Callable[..., Any] | None = getattr(self, "process_response", None)
@@ -105,8 +104,8 @@ class KosterMiddleware:
             await self._take_turn(request, state, robot, state.step)
             self.enforcement.allow(request, state, robot)
             return None
-        page, step = None, state.step
-        if self._replay is not None and (page := self._replay.answer(request)):
+        page, step, replay = None, state.step, self._parts.replay
+        if replay is not None and (page := replay.answer(request)):
             state, step = await self.enforcement.settled(state, request)
         elif failure := self._parts.parked.given_up.pop(request, None):
             step = Refuse(failure, 0.0)

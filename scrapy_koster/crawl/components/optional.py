@@ -1,36 +1,60 @@
-"""The base of the spider middlewares, which depend on settings."""
+"""The base of the spider middlewares, which depend on settings and read pages."""
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from scrapy import signals
 from scrapy.exceptions import NotConfigured
+from scrapy.http import HtmlResponse, TextResponse, XmlResponse
 
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.events import Events
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.robot import sent_user_agent
+from scrapy_koster.protocol.nametoken import joined, names_of
 from scrapy_koster.signals import output_dropped
 
 if TYPE_CHECKING:
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from typing_extensions import Self
 
     from scrapy_koster.crawl.config import Config
 
+_XHTML = b"http://www.w3.org/1999/xhtml"
+_XHTML_WITHIN_BYTES = 1024
+_NUL_WITHIN_BYTES = 256
+
+_FIRST = (
+    " Further ones are logged at DEBUG. {} dont_obey_robotstxt in the meta of the page's request"
+    " keeps those of that page."
+)
+
+_names_of = lru_cache(maxsize=1000)(names_of)
+
 
 class OptionalMiddleware:
     """A spider middleware that is in a crawl only if its settings are set."""
+
+    why_dropped: str
+    """The reason for dropped output, in the last log line."""
+    how_to_keep: str
+    """The settings that keep the output, in the log."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         self._crawler = crawler
         self._config = config
         self._stats = crawler.stats
+        self._log = Log(type(self).__module__, crawler)
         self._events = Events(crawler)
         self._verb = "Would drop" if config.dry_run else "Dropped"
-        self._sum_verb = "Would be dropped" if config.dry_run else "Dropped"
         self._dropped: Counter[str] = Counter()
+        crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -48,8 +72,47 @@ class OptionalMiddleware:
         """Return whether the settings enable this middleware."""
         raise NotImplementedError
 
-    def _count_dropped(self, response: Response, output: Any, kind: str, reason: str) -> bool:
-        """Send the signal of a dropped *output*; return whether it is the first of its *kind*."""
+    def _count_dropped(self, response: Response, output: Any, kind: str, reason: str) -> str:
+        """Count a dropped *output* and send the signal. Return the end of its log line."""
         self._events.send(output_dropped, response=response, output=output, reason=reason)
         self._dropped[kind] += 1
-        return self._dropped[kind] == 1
+        return _FIRST.format(self.how_to_keep) if self._dropped[kind] == 1 else ""
+
+    def _sum_up(self) -> None:
+        if self._dropped:
+            self._log.info(
+                "%(dropped)s because their pages %(why)s: %(counts)s. %(how)s",
+                dropped="Would be dropped" if self._config.dry_run else "Dropped",
+                why=self.why_dropped,
+                counts=", ".join(
+                    f"{kind}: {count}" for kind, count in sorted(self._dropped.items())
+                ),
+                how=self.how_to_keep,
+            )
+
+
+def tokens_of(request: Request, token: str | None) -> tuple[str, ...]:
+    """Return the names of the robot in META tags. *token* is the name in the settings, if any."""
+    said = request.meta.get("robotstxt_user_agent")
+    robot = (joined(said) if said else None) or token
+    # The page answers the robot in the sent header.
+    return _names_of(robot or sent_user_agent(request.headers))
+
+
+def html_of(response: Response) -> bytes:
+    """Return the HTML or XHTML of *response* in an ASCII-compatible encoding, or b"".
+
+    UTF-16 and UTF-32 are converted.
+    """
+    body = response.body
+    is_xhtml = isinstance(response, XmlResponse) and _XHTML in body[:_XHTML_WITHIN_BYTES]
+    if not is_xhtml and not isinstance(response, HtmlResponse):
+        return b""
+    # For other names of encodings in a page, Python's codecs may raise.
+    if (
+        b"\0" in body[:_NUL_WITHIN_BYTES]
+        and isinstance(response, TextResponse)
+        and response.encoding.startswith(("utf-16", "utf-32"))
+    ):
+        return response.text.encode("utf-8", "replace")
+    return body

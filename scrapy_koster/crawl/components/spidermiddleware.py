@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.http import Response
 
-from scrapy_koster.crawl.components.optional import OptionalMiddleware
+from scrapy_koster.crawl.components.optional import OptionalMiddleware, html_of, tokens_of
 from scrapy_koster.crawl.config import PageSource
-from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, tokens_of
 from scrapy_koster.protocol.robotsmeta import (
     NO_DIRECTIVES,
     Directives,
@@ -33,13 +31,14 @@ PAGE_DIRECTIVES = "koster_page_directives"
 class RobotsMetaMiddleware(OptionalMiddleware):
     """Drops requests of pages with nofollow, and items of pages with noindex."""
 
+    why_dropped = "say so"
+    how_to_keep = "KOSTER_PAGE_DIRECTIVES = [] keeps all requests and items."
+
     def __init__(self, crawler: Crawler, config: Config) -> None:
         super().__init__(crawler, config)
-        self._log = Log(__name__, crawler)
         self._reads_headers = PageSource.HEADER in config.page_directives
         self._reads_metas = PageSource.META in config.page_directives
         self._found: WeakKeyDictionary[Response, Directives] = WeakKeyDictionary()
-        crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
     @staticmethod
     def is_on(config: Config) -> bool:
@@ -78,8 +77,7 @@ class RobotsMetaMiddleware(OptionalMiddleware):
             said = [value.decode("latin-1") for value in values]
             for token in tokens_of(request, self._config.robot):
                 found |= directives_of_headers(said, token)
-        if self._reads_metas and may_have_metas(response):
-            page = octets_of(response)
+        if self._reads_metas and (page := html_of(response)):
             for token in tokens_of(request, self._config.robot):
                 found |= directives_of_page(page, token)
         return found
@@ -92,7 +90,6 @@ class RobotsMetaMiddleware(OptionalMiddleware):
         if said is None or output is None:
             return True
         self._stats.inc_value(f"koster/meta/{word}")
-        is_first = self._count_dropped(response, output, word, word)
         self._log.info_first(
             1,
             word,
@@ -101,23 +98,6 @@ class RobotsMetaMiddleware(OptionalMiddleware):
             what=output if isinstance(output, Request) else f"an item ({type(output).__name__})",
             page=response.url,
             said=said,
-            more=_HOW_TO_SWITCH_OFF if is_first else "",
+            more=self._count_dropped(response, output, word, word),
         )
         return self._config.dry_run
-
-    def _sum_up(self) -> None:
-        if self._dropped:
-            self._log.info(
-                "%(dropped)s because their pages say so: items (noindex): %(noindex)d, requests"
-                " (nofollow): %(nofollow)d. KOSTER_PAGE_DIRECTIVES = [] in the settings switches"
-                " this off",
-                dropped=self._sum_verb,
-                noindex=self._dropped["noindex"],
-                nofollow=self._dropped["nofollow"],
-            )
-
-
-_HOW_TO_SWITCH_OFF = (
-    " Further ones are logged at DEBUG. KOSTER_PAGE_DIRECTIVES = [] in the settings switches this"
-    " off, dont_obey_robotstxt in the meta of the page's request for that page."
-)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -10,19 +11,16 @@ from scrapy import Request, signals
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.components.optional import OptionalMiddleware
+from scrapy_koster.crawl.components.optional import OptionalMiddleware, html_of, tokens_of
 from scrapy_koster.crawl.config import DAY_SECS
-from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, tokens_of
+from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
-from scrapy_koster.protocol.usage_page import HeaderFields, header_statements, page_statements
+from scrapy_koster.protocol.usage_page import HeaderFields, page_statements
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from scrapy.crawler import Crawler
-    from scrapy.http import Headers
 
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.usage import Statement
@@ -34,12 +32,9 @@ _Unfit: TypeAlias = "tuple[str, Statement | None]"
 """A disallowed purpose, and the statement that disallows it."""
 
 _HEADERS = {
-    "content_usage": b"Content-Usage",
-    "x_robots_tag": b"X-Robots-Tag",
-    "tdm_reservation": b"Tdm-Reservation",
-    "tdm_policy": b"Tdm-Policy",
+    each.name: each.name.replace("_", "-").title().encode() for each in fields(HeaderFields)
 }
-"""The fields of HeaderFields."""
+"""The names of the header fields, as Scrapy spells them."""
 
 
 class UsageMiddleware(OptionalMiddleware):
@@ -48,14 +43,15 @@ class UsageMiddleware(OptionalMiddleware):
     Enabled by KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD.
     """
 
+    why_dropped = "may not be used for it"
+    how_to_keep = 'KOSTER_USAGE_ACTION = "report" keeps all items.'
+
     def __init__(self, crawler: Crawler, config: Config) -> None:
         super().__init__(crawler, config)
-        self._log = Log(__name__, crawler)
-        self._stated = assembly_of(crawler).stated
+        self._stated = enforcement_of(crawler).stated
         self._choice = config.usage
         self._found: WeakKeyDictionary[Response, tuple[Usage, _Unfit | None]] = WeakKeyDictionary()
         crawler.signals.connect(self._begin, signal=signals.spider_opened)
-        crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
     @staticmethod
     def is_on(config: Config) -> bool:
@@ -92,26 +88,21 @@ class UsageMiddleware(OptionalMiddleware):
 
     def _statements(self, response: Response, request: Request) -> tuple[Statement, ...]:
         """Return the statements about the page in its robots.txt, headers and META tags."""
-        fields, labels = _fields(response.headers), self._choice.labels
-        is_page = may_have_metas(response)
-        page = octets_of(response) if is_page else b""
-
-        def read(token: str) -> tuple[Statement, ...]:
-            if not is_page:
-                return header_statements(fields, token, labels=labels)
-            return page_statements(fields, page, token, labels=labels)
-
+        lines = {field: dict.get(response.headers, name) or () for field, name in _HEADERS.items()}
+        headers, page, labels = HeaderFields(**lines), html_of(response), self._choice.labels
         # A statement for several names of the robot counts once.
-        tokens = tokens_of(request, self._config.robot)
-        of_page = dict.fromkeys(each for token in tokens for each in read(token))
-        return self._stated.about(request) + tuple(of_page)
+        of_page = dict.fromkeys(
+            each
+            for token in tokens_of(request, self._config.robot)
+            for each in page_statements(headers, page, token, labels=labels)
+        )
+        return self._stated.get(request, ()) + tuple(of_page)
 
     async def _drops(
         self, item: Any, response: Response, purpose: str, statement: Statement | None
     ) -> bool:
         """Count, log and drop an item; return False in a dry run, which drops nothing."""
         self._stats.inc_value("koster/usage/dropped")
-        is_first = self._count_dropped(response, item, purpose, "usage_dropped")
         why = f"disallowed by {statement}" if statement else "unknown (KOSTER_USAGE_UNKNOWN)"
         because = f"{purpose} is {why}"
         self._log.info_first(
@@ -122,7 +113,7 @@ class UsageMiddleware(OptionalMiddleware):
             item=type(item).__name__,
             page=response.url,
             because=because,
-            more=_HOW_TO_KEEP if is_first else "",
+            more=self._count_dropped(response, item, purpose, "usage_dropped"),
         )
         if self._config.dry_run:
             return False
@@ -153,27 +144,6 @@ class UsageMiddleware(OptionalMiddleware):
                 unknown=", ".join(unknown),
                 known=", ".join(sorted(KNOWN_LABELS)),
             )
-
-    def _sum_up(self) -> None:
-        if self._dropped:
-            self._log.info(
-                "%(dropped)s because their pages may not be used for it: items (%(purposes)s)."
-                ' KOSTER_USAGE_ACTION = "report" keeps them.',
-                dropped=self._sum_verb,
-                purposes=", ".join(f"{name}: {count}" for name, count in self._dropped.items()),
-            )
-
-
-_HOW_TO_KEEP = (
-    ' Further ones are logged at DEBUG. KOSTER_USAGE_ACTION = "report" keeps all items,'
-    " dont_obey_robotstxt in the meta of the page's request those of that page."
-)
-
-
-def _fields(headers: Headers) -> HeaderFields:
-    """Return the header fields with preferences."""
-    lines = {field: dict.get(headers, name) or () for field, name in _HEADERS.items()}
-    return HeaderFields(**lines)
 
 
 def _fill(item: Any, field: str, usage: Usage) -> None:

@@ -14,6 +14,7 @@ from scrapy_koster import signals
 from scrapy_koster.crawl.decision import checked_watch
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
+from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.states import Facts
 from scrapy_koster.protocol.access import (
     Answer,
@@ -83,8 +84,7 @@ class Retriever:
     noted_visit: Callable[[SiteState, Known], Awaitable[Known]] | None
     """Notes a visit before an answer is stored, and returns the answer with a longer life."""
     archiver: Archiver | None
-    robot: Robot | None
-    """The robot of the crawl. If None, ``signals.robots_read`` is not sent."""
+    robot: Robot
     retrieved: Callable[[SiteState], None]
     """Called after each attempt."""
     under_way: set[SiteState] = field(default_factory=set, init=False)
@@ -172,7 +172,7 @@ class Retriever:
                     return
 
     async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
-        self.announcer.send(signals.robots_requested, site=state.site)
+        self.announcer.events.send(signals.robots_requested, site=state.site)
         result = await self.fetcher.fetch(state.site, page, last_copy(state.known))
         if not self._closing:
             await self._learn(state, page, result, began)
@@ -230,7 +230,7 @@ class Retriever:
         facts = await self._read(state, last_copy(known), page)
         state.learn(facts._replace(known=known, source=source))
         if isinstance(step := self._step(state), Obey):
-            self.announcer.from_storage(state.site, step.copy)
+            self.announcer.learnt(state.site, step.copy, Retrieval.FROM_STORAGE)
 
     async def _read(self, state: SiteState, copy: Copy | None, page: Request) -> Facts:
         """Return the facts in the file of *copy*; the site's facts if the file has not changed."""
@@ -246,19 +246,18 @@ class Retriever:
         kind, body = self.config.parser, copy.in_utf8
         build = partial(build_from_crawler, kind, self.crawler, body)
         parser: RobotParser = checked_parser(kind, guarded(kind, "from_crawler", build))
-        if self.announcer.has_receivers(robots_parsed):
+        if self.announcer.events.has_receivers(robots_parsed):
             await self.crawler.signals.send_catch_log_async(
                 signal=robots_parsed, robotparser=parser, request=page
             )
-        usage, watch = None, None
-        is_shown = self.announcer.has_receivers(signals.robots_read)
+        usage = None
+        is_shown = self.announcer.events.has_receivers(signals.robots_read)
         if self.config.usage.is_on or is_shown:
             labels = self.config.usage.labels
             usage = usage_lines(body, parser, labels=labels, digest=copy.digest)
-        if self.robot is not None:
-            if is_shown:
-                self._show(state.site, copy, parser, usage, self.robot.name_or_own(page))
-            watch = checked_watch(parser, self.robot.name)
+        if is_shown:
+            self._show(state.site, copy, parser, usage, self.robot.name_or_own(page))
+        watch = checked_watch(parser, self.robot.name)
         return Facts(parser=parser, watch=watch, usage=usage if self.config.usage.is_on else None)
 
     def _show(
@@ -270,7 +269,7 @@ class Retriever:
             record = guarded(parser, "record", lambda: parser.record(robot))
         statements = () if usage is None else usage.listed(robot)
         named = {"site": site, "copy": copy, "record": record, "statements": statements}
-        self.announcer.send(signals.robots_read, **named)
+        self.announcer.events.send(signals.robots_read, **named)
 
 
 def _met(stored: Known, known: Known | None, *, now: float) -> Known:

@@ -9,11 +9,10 @@ from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
+from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, standing_of
 from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.html_page import is_html, page_in_place
 from scrapy_koster.protocol.line import is_viewer_page, is_wide
-from scrapy_koster.protocol.records import has_record
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
 from scrapy_koster.protocol.wording import because_of, utc
@@ -61,38 +60,28 @@ class Announcer:
         self._stats = crawler.stats
         self._log = Log(__name__, crawler)
         self.summary = Summary(crawler, config)
-        self._events = Events(crawler)
+        self.events = Events(crawler)
         self._to_go_on = _TO_GO_ON
-
-    def send(self, signal: object, **named: object) -> None:
-        """Send a signal of ``scrapy_koster.signals``."""
-        self._events.send(signal, **named)
-
-    def has_receivers(self, signal: object) -> bool:
-        """Return whether anybody has connected to *signal*."""
-        return self._events.has_receivers(signal)
-
-    def from_storage(self, site: Site, copy: Copy) -> None:
-        """Log a fresh copy from the storage."""
-        self._learnt(site, copy, Retrieval.FROM_STORAGE)
 
     def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
         """Log and count the *result* of a request for a robots.txt; *known* follows from it."""
         how = Retrieval.FETCHED
         if isinstance(result, Answer) and 200 <= result.status <= 299:
-            if page := page_in_place(result.body):
+            page = page_in_place(result.body)
+            if page and not (isinstance(known, Copy) and self._is_obeyed(known)):
                 self._stats.inc_value("koster/html/pages")
                 if page.challenge:
                     self._stats.inc_value("koster/html/challenges")
         elif isinstance(result, Answer) and result.status == 304 and isinstance(known, Copy):
             self._stats.inc_value("koster/revalidated")
             how = Retrieval.REVALIDATED
-        self._learnt(site, known, how, result)
+        self.learnt(site, known, how, result)
 
-    def _learnt(
+    def learnt(
         self, site: Site, known: Known, how: Retrieval, result: Answer | NoAnswer | None = None
     ) -> None:
-        self.send(signals.robots_retrieved, site=site, known=known, how=how, result=result)
+        """Log a copy or a failure. *result* is None for a fresh copy from the storage."""
+        self.events.send(signals.robots_retrieved, site=site, known=known, how=how, result=result)
         if isinstance(known, Failure):
             self._log.debug(
                 "The robots.txt of %(site)s cannot be retrieved (%(reason)s), attempts:"
@@ -123,7 +112,8 @@ class Announcer:
         if cause not in state.hazards:
             state.hazards |= {cause}
             self._stats.inc_value(f"koster/hazard/sites/{cause.value}")
-        self.send(signals.standards_conflict, request=request, site=state.site, conflict=hazard)
+        named = {"request": request, "site": state.site, "conflict": hazard}
+        self.events.send(signals.standards_conflict, **named)
         self.summary.hazard_met(request.url, robot, hazard)
         self._log.debug(
             "%(request)s is allowed: %(draft)s; %(other)s forbids it: %(rfc9309)s; %(cause)s",
@@ -152,9 +142,11 @@ class Announcer:
                 )
         elif is_wide(copy.body):
             self._name("odd", state, what="in UTF-16 or UTF-32, which many robots cannot read")
-        elif is_html(copy.body) and has_record(copy.body):  # without one: see _without_what
-            what = "partly HTML. The lines in it that are rules are obeyed"
-            self._name("odd", state, what=what)
+        elif is_html(copy.body) and self._is_obeyed(copy):  # otherwise: see _without_what
+            self._name("odd", state, what="partly HTML. The lines in it that are rules are obeyed")
+
+    def _is_obeyed(self, copy: Copy) -> bool:
+        return standing_of(copy, self._policy) is Standing.OBEYED
 
     def failed(self, state: SiteState, error: BaseException) -> None:
         """Log the *error* of a component of the crawl."""
@@ -188,7 +180,7 @@ class Announcer:
         now = Standing.UNAVAILABLE if isinstance(step, Defer) else standing_by(step, self._policy)
         self.summary.stands(state.site, now, before)
         named = {"site": state.site, "status": now, "previous": before}
-        self.send(signals.site_status_changed, **named)
+        self.events.send(signals.site_status_changed, **named)
         state.standing, state.is_deferred = now, is_deferred
         match step:
             case Obey(copy):
@@ -202,7 +194,7 @@ class Announcer:
                     self._name("no rules", state, status=copy.status, what=what)
             case Defer(failure):
                 self._stats.inc_value("koster/deferred/sites")
-                self.send(signals.site_deferred, site=state.site)
+                self.events.send(signals.site_deferred, site=state.site)
                 if waiting:
                     self._stats.inc_value("koster/deferred/requests", waiting)
                 secs = failure.retry - failure.asked
@@ -221,7 +213,7 @@ class Announcer:
     def _refused(
         self, state: SiteState, failure: Failure, waiting: int, before: Standing | None
     ) -> None:
-        self.send(signals.site_given_up, site=state.site)
+        self.events.send(signals.site_given_up, site=state.site)
         values: dict[str, object] = {"reason": failure.reason, "waiting": waiting}
         if self._policy.defers:
             hint = "" if failure.no_such_host else self._to_go_on

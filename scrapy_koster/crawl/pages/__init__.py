@@ -1,1 +1,0 @@
-"""Statements about pages, in META tags and in robots.txt."""
