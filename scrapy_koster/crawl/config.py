@@ -85,7 +85,7 @@ SETTINGS: Mapping[str, Setting] = {
     "KOSTER_MISSING": read.one_of(Missing, "allow"),
     "KOSTER_HTML_ROBOTSTXT": read.one_of(Html, "allow"),
     "KOSTER_UNAVAILABLE": read.one_of(Unavailable, "defer"),
-    "KOSTER_OVERRIDES": read.overrides(),
+    "KOSTER_OVERRIDES": Setting((), read.overrides),
     "KOSTER_FILTER_LINKS": read.flag(),
     "KOSTER_DRY_RUN": read.flag(),
     "KOSTER_PAGE_DIRECTIVES": read.list_of(
@@ -110,22 +110,6 @@ SETTINGS: Mapping[str, Setting] = {
 """Every setting with the prefix KOSTER_: its default, and how its value is read."""
 
 DEFAULTS: Mapping[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
-
-_EXAMPLES: Mapping[str, Any] = {
-    "KOSTER_OVERRIDES": [
-        {
-            "site": "https://example.com",
-            "allow": ["/private"],
-            "reason": "the owner agreed by mail",
-            "until": "2099-12-31",
-        }
-    ],
-    "KOSTER_USAGE_PURPOSES": ["train-ai"],
-    "KOSTER_USAGE_FIELD": "usage",
-    "KOSTER_REPORT": "robots-report.html",
-    "KOSTER_ARCHIVE": "evidence",
-}
-"""Valid values for error messages, if the default says nothing."""
 
 DAY_SECS = 86_400.0
 """RFC 9309, 2.4: "Crawlers SHOULD NOT use the cached version for more than 24 hours". Attach, 3.1,
@@ -182,13 +166,17 @@ class Config:
         known = {**SETTINGS, **getattr(storage, "SETTINGS", {})}
         _check_names(settings, known)
         read = {name: _valid(name, setting, settings) for name, setting in known.items()}
-        _check_order(settings, read)
+        _check_order(read)
         for_storage = BaseSettings(settings)
         for_storage.setdict(read, settings.maxpriority())
         for_storage.freeze()
         values = {name.removeprefix("KOSTER_").lower(): read[name] for name in SETTINGS}
         parser, purposes = values["parser"], values["usage_purposes"]
-        policy = Policy(html=values["html_robotstxt"], **_those_of(Policy, values))
+        policy = Policy(
+            html=values["html_robotstxt"],
+            reads_hidden=issubclass(parser, StrictestRobotParser),
+            **_those_of(Policy, values),
+        )
         by_rfc9309 = issubclass(parser, (Rfc9309RobotParser, StrictestRobotParser))
         if purposes or (by_rfc9309 and settings.get("KOSTER_EXPIRY_SECS") is None):
             lives = {name: getattr(policy, name) for name in _LIVES}
@@ -236,12 +224,10 @@ def checked_robot(robot: Any, where: str, parser: type = Decider) -> str | None:
     """
     if not robot:
         return None
-    example = '"figtree"'
     try:
         robot = joined(robot.decode("latin-1") if isinstance(robot, bytes) else robot)
     except ValueError as error:
         wrong = f"{error}. Use words without spaces, slashes or versions"
-        example = '["figtree-images", "figtree"]'
     else:
         if not isinstance(robot, str) or not name_token(robot):
             wrong = (
@@ -255,18 +241,16 @@ def checked_robot(robot: Any, where: str, parser: type = Decider) -> str | None:
             )
         else:
             return robot
-    raise ValueError(f"Invalid {where}: {wrong}. For example: {where} = {example}.")
+    raise ValueError(f'Invalid {where}: {wrong}. For example: {where} = "figtree".')
 
 
-def _check_order(settings: BaseSettings, read: Mapping[str, Any]) -> None:
+def _check_order(read: Mapping[str, Any]) -> None:
     """Raise ValueError if a setting that is a lower bound is more than its upper bound."""
     for low, high in _ORDERED:
         if read[low] > read[high]:
-            given = (settings.get(name, DEFAULTS[name]) for name in (low, high))
-            shown, most = (printable(repr(value)) for value in given)
             raise ValueError(
-                f"Invalid {low}: {shown} is more than {high} = {most}. Lower the first or raise"
-                " the second."
+                f"Invalid {low}: {read[low]} is more than {high} = {read[high]}. Lower the"
+                " first or raise the second."
             )
 
 
@@ -279,10 +263,8 @@ def _below_data_dir(path: str) -> str:
     """
     try:
         return data_path(path)
-    except NotConfigured:
-        return str(Path(".scrapy", path))
-    except OSError as error:
-        return str(Path(error.filename or ".scrapy", path))
+    except (NotConfigured, OSError) as error:
+        return str(Path(getattr(error, "filename", None) or ".scrapy", path))
 
 
 def _valid(name: str, setting: Setting, settings: BaseSettings) -> Any:
@@ -296,8 +278,10 @@ def _valid(name: str, setting: Setting, settings: BaseSettings) -> Any:
     else:
         return _below_data_dir(valid) if setting.in_data_dir else valid
     end = "" if wrong.endswith("?") else "."
-    example = _EXAMPLES.get(name, setting.default)
-    raise ValueError(f"Invalid {name}: {wrong}{end} For example: {name} = {example!r}.")
+    example = f"For example: {name} = {setting.default!r}."
+    if setting.default in (None, ()):
+        example = "See docs/settings.md."
+    raise ValueError(f"Invalid {name}: {wrong}{end} {example}")
 
 
 def _check_names(settings: BaseSettings, known: Collection[str]) -> None:

@@ -107,18 +107,14 @@ def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting
     return _setting(None, wanted, read)
 
 
-def overrides() -> Setting:
-    """Return the setting of a list of overrides, or of a list as JSON."""
-
-    def read(value: Any) -> Overrides:
-        if isinstance(value, str):  # as on the command line
-            try:
-                value = json.loads(value) if value.strip() else []
-            except RecursionError as error:
-                raise ValueError(str(error)) from None
-        return overrides_of(value)
-
-    return Setting((), read)
+def overrides(value: Any) -> Overrides:
+    """Return the overrides in a list, or in a list as JSON."""
+    if isinstance(value, str):  # as on the command line
+        try:
+            value = json.loads(value) if value.strip() else []
+        except RecursionError as error:
+            raise ValueError(str(error)) from None
+    return overrides_of(value)
 
 
 def class_with(*has: str, default: str, is_not: str = "") -> Setting:

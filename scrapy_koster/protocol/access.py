@@ -15,7 +15,7 @@ from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.freshness import retry_after, stated_life
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import plain
-from scrapy_koster.protocol.misspelling import has_only_other_lines
+from scrapy_koster.protocol.misspelling import has_only_other_lines, has_other_record
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.records import has_record
@@ -146,7 +146,8 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
     if policy.missing is Missing.DISALLOW and not (is_file and has_record(copy.body)):
         return Standing.MISSING
     if page:
-        return Standing.HTML
+        is_obeyed = policy.reads_hidden and has_other_record(copy.body)
+        return Standing.OBEYED if is_obeyed else Standing.HTML
     return Standing.WITHOUT_RULES if is_file and has_only_other_lines(copy.body) else stated
 
 

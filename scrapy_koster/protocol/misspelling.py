@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from scrapy_koster.protocol.hidden import unhidden
 from scrapy_koster.protocol.line import ANY_CASE, SP, Line, lines, with_line_feeds
+from scrapy_koster.protocol.records import has_record
 
 _AGENT = "user-agent|useragent|user agent"
 _DISALLOW = "disallow|dissallow|dissalow|disalow|diasllow|disallaw"
@@ -36,6 +37,13 @@ def has_only_other_lines(body: bytes) -> bool:
     if _FIELD_LINE.search(text) or not _TEXT_LINE.search(text):
         return False
     return corrected(body) is None
+
+
+@lru_cache(maxsize=16)  # each request to a site asks again
+def has_other_record(body: bytes) -> bool:
+    """Return whether the hidden and misspelt lines of a file make a record."""
+    right = corrected(body)
+    return right is not None and has_record(right)
 
 
 def corrected(body: bytes) -> bytes | None:

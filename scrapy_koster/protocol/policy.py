@@ -57,6 +57,8 @@ class Policy:
     html: Html = Html.ALLOW
     unavailable: Unavailable = Unavailable.DEFER
     overrides: Overrides = NO_OVERRIDES
+    reads_hidden: bool = False
+    """Whether the parser obeys hidden and misspelled lines."""
 
     @property
     def defers(self) -> bool:
