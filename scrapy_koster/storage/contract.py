@@ -14,7 +14,7 @@ storage that processes cannot share, such as one in memory, returns the same obj
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -56,11 +56,12 @@ KNOWN: Mapping[str, Known] = {
     "failure": replace(FAILURE, reason="a\nb\0c"),
     "failure with a stale copy": replace(FAILURE, reason="", stale=COPY),
 }
-LATER: Mapping[str, tuple[Known, Known]] = {
-    "copy, copy": (COPY, NEWER),
-    "copy, failure": (COPY, replace(FAILURE, stale=COPY)),
-    "failure, copy": (FAILURE, replace(COPY, fetched=2031.0)),
-}
+LATER: tuple[tuple[Known, Known], ...] = (
+    (COPY, NEWER),
+    (COPY, replace(COPY, fetched=COPY.fetched + LATE_SECS)),
+    (COPY, replace(FAILURE, stale=COPY)),
+    (FAILURE, replace(COPY, fetched=2031.0)),
+)
 URLS = ("http://a.example:443", "https://[2001:db8::1]:8443", "http://b\xfccher.example';--")
 THREADS, ROUNDS, SECS, SLOW_SECS, BOUND_SECS = 8, 25, 30.0, 5.0, 60.0
 
@@ -69,20 +70,11 @@ Check: TypeAlias = Callable[[Callable[[str], Storage]], None]
 """One promise of a storage: call it with a function that opens the storage of a robot."""
 
 
-def _run(
-    promise: Callable[..., None], case: Sequence[Any], opens: Callable[[str], Storage]
-) -> None:
-    """Call *promise* with two storages of the robot "a", one of "b", and the case."""
-    with ExitStack() as opened:
-        three = [opened.enter_context(closing(opens(robot))) for robot in ("a", "a", "b")]
-        promise(*three, *case)
-
-
 def checks(storage: type[object]) -> dict[str, Check]:
     """Return the checks for the class *storage*, by name.
 
-    They are those of ``Storage``, and of ``Claiming`` and ``Pacing`` if it has their methods. A
-    storage that is neither ``blocking`` nor shared is not called in threads.
+    A class with the methods of ``Claiming`` or ``Pacing`` has more checks. A storage that is
+    neither ``blocking`` nor shared is not called in threads.
     """
     found = list(_OF_ALL)
     if issubclass(storage, Claiming):
@@ -92,12 +84,13 @@ def checks(storage: type[object]) -> dict[str, Check]:
     if issubclass(storage, Claiming) or getattr(storage, "blocking", True):
         found.append(eight_threads_lose_nothing)
         found += [one_of_eight_visits_may_begin] if issubclass(storage, Pacing) else []
-    plain: dict[str, Check] = {run.__name__: partial(_run, run, ()) for run in found}
-    return plain | {
-        f"{run.__name__}: {name}": partial(_run, run, (case,))
-        for run, cases in _WITH_CASES
-        for name, case in cases.items()
-    }
+    return {promise.__name__: partial(_check, promise) for promise in found}
+
+
+def _check(promise: Callable[..., None], opens: Callable[[str], Storage]) -> None:
+    """Call *promise* with two storages of the robot "a" and one of the robot "b"."""
+    with ExitStack() as opened:
+        promise(*[opened.enter_context(closing(opens(robot))) for robot in ("a", "a", "b")])
 
 
 def declares_what_a_crawl_needs(one: Any, two: Any, other: Any) -> None:
@@ -107,35 +100,36 @@ def declares_what_a_crawl_needs(one: Any, two: Any, other: Any) -> None:
     assert hasattr(one, "claim") == hasattr(one, "release")
 
 
-def get_returns_the_value_that_was_put(one: Any, two: Any, other: Any, known: Known) -> None:
-    assert one.get(A) is None
-    one.put(A, known)
-    assert one.get(A) == two.get(A) == known
+def get_returns_the_value_that_was_put(one: Any, two: Any, other: Any) -> None:
+    for port, (name, known) in enumerate(KNOWN.items(), 1):
+        site = Site("http", "a.example", port)
+        assert one.get(site) is None
+        one.put(site, known)
+        assert one.get(site) == two.get(site) == known, name
 
 
-def the_later_value_is_kept(one: Any, two: Any, other: Any, case: tuple[Known, Known]) -> None:
-    older, newer = case
-    one.put(A, older)
-    two.put(A, newer)
-    assert one.get(A) == newer
-    two.put(A, older)
-    assert one.get(A) == newer
+def the_later_value_is_kept(one: Any, two: Any, other: Any) -> None:
+    for port, (older, newer) in enumerate(LATER, 1):
+        site = Site("http", "a.example", port)
+        one.put(site, older)
+        two.put(site, newer)
+        assert one.get(site) == newer
+        two.put(site, older)
+        assert one.get(site) == newer
 
 
-def a_time_of_a_wrong_clock_is_replaced(one: Any, two: Any, other: Any, ahead: float) -> None:
-    stored, put = replace(COPY, fetched=1000.0 + ahead), replace(COPY, fetched=1000.0)
-    one.put(A, stored)
-    two.put(A, put)
-    assert one.get(A) == (stored if ahead <= LATE_SECS else put)
+def a_time_of_a_wrong_clock_is_replaced(one: Any, two: Any, other: Any) -> None:
+    one.put(A, replace(COPY, fetched=NEWER.fetched + LATE_SECS))
+    two.put(A, COPY)
+    assert one.get(A) == COPY
 
 
-def scheme_host_and_port_are_the_key(one: Any, two: Any, other: Any, url: str) -> None:
-    site = site_of(url)
-    assert site is not None
-    sites = [site, Site("http", "a.example", 1), Site("http", "a.example", 2)]
-    for each in sites:
-        one.put(each, replace(COPY, url=each.robots_url))
-    assert dict(two.sites()) == {each: replace(COPY, url=each.robots_url) for each in sites}
+def scheme_host_and_port_are_the_key(one: Any, two: Any, other: Any) -> None:
+    sites = [*map(site_of, URLS), Site("http", "a.example", 1), Site("http", "a.example", 2)]
+    known = {site: replace(COPY, url=site.robots_url) for site in sites if site}
+    for site, copy in known.items():
+        one.put(site, copy)
+    assert dict(two.sites()) == known
 
 
 def each_robot_has_its_own_values(one: Any, _two: Any, other: Any) -> None:
@@ -171,23 +165,22 @@ def a_call_after_close_fails(one: Any, two: Any, other: Any) -> None:
 
 
 def eight_threads_lose_nothing(one: Any, two: Any, other: Any) -> None:
-    def use(thread: int, together: Barrier) -> None:
-        together.wait()
-        for n in range(ROUNDS):
-            (one, two)[thread % 2].put(Site("http", f"{thread}-{n}.example", 80), COPY)
-            one.put(A, replace(COPY, fetched=1000.0 + n))
+    def put(storage: Any, thread: int, n: int) -> None:
+        storage.put(Site("http", f"{thread}-{n}.example", 80), COPY)
+        storage.put(A, replace(COPY, fetched=1000.0 + n))
 
-    _in_threads(use)
+    for n in range(ROUNDS):
+        _in_eight_threads(one, two, put, n)
     assert len(dict(one.sites())) == THREADS * ROUNDS + 1
     assert one.get(A) == replace(COPY, fetched=1000.0 + ROUNDS - 1)
 
 
 def one_of_eight_claims_succeeds(one: Any, two: Any, other: Any) -> None:
-    def is_granted(storage: Any, thread: int, n: int) -> bool:
-        site = Site("http", f"{n}.example", 80)
-        return not _claim(storage, str(thread), site=site).held_secs
+    def held_secs(storage: Any, thread: int, n: int) -> Any:
+        return _claim(storage, str(thread), site=Site("http", f"{n}.example", 80)).held_secs
 
-    _one_of_eight_wins(one, two, is_granted)
+    for n in range(ROUNDS):
+        assert _in_eight_threads(one, two, held_secs, n).count(0.0) == 1
 
 
 def a_claim_is_of_one_site_and_robot(one: Any, two: Any, other: Any) -> None:
@@ -240,10 +233,11 @@ def visits_are_as_far_apart_as_they_have_to_be(one: Any, two: Any, other: Any) -
 
 
 def one_of_eight_visits_may_begin(one: Any, two: Any, other: Any) -> None:
-    def may_begin(storage: Any, _thread: int, n: int) -> bool:
-        return not _visit(storage, SECS, host=f"{n}.example")
+    def left_secs(storage: Any, _thread: int, n: int) -> Any:
+        return _visit(storage, SECS, host=f"{n}.example")
 
-    _one_of_eight_wins(one, two, may_begin)
+    for n in range(ROUNDS):
+        assert _in_eight_threads(one, two, left_secs, n).count(0.0) == 1
 
 
 def _claim(storage: Any, owner: str, *, secs: float = SECS, site: Site = A, **how: bool) -> Any:
@@ -254,37 +248,27 @@ def _visit(storage: Any, secs: float, *, host: str = A.host, begun: bool = False
     return storage.visit(host, now=time.time(), secs=secs, begun=begun)
 
 
-def _one_of_eight_wins(one: Any, two: Any, wins: Callable[[Any, int, int], bool]) -> None:
-    def won(thread: int, together: Barrier) -> list[int]:
-        rounds = []
-        for n in range(ROUNDS):
-            together.wait()
-            if wins((one, two)[thread % 2], thread, n):
-                rounds.append(n)
-        return rounds
-
-    assert sorted(n for rounds in _in_threads(won) for n in rounds) == list(range(ROUNDS))
-
-
-def _in_threads(call: Callable[[int, Barrier], Any]) -> list[Any]:
-    """Call *call* in eight threads, each with its number and a barrier for all."""
+def _in_eight_threads(one: Any, two: Any, call: Callable[[Any, int, int], Any], n: int) -> Any:
+    """Return the results of *call* in threads that begin at the same time, in round *n*."""
     together = Barrier(THREADS, timeout=BOUND_SECS)
+
+    def run(thread: int) -> Any:
+        together.wait()
+        return call((one, two)[thread % 2], thread, n)
+
     with ThreadPoolExecutor(THREADS) as pool:
-        futures = [pool.submit(call, thread, together) for thread in range(THREADS)]
-        return [future.result(timeout=BOUND_SECS) for future in futures]
+        return list(pool.map(run, range(THREADS)))
 
 
 _OF_ALL = (
     declares_what_a_crawl_needs,
+    get_returns_the_value_that_was_put,
+    the_later_value_is_kept,
+    a_time_of_a_wrong_clock_is_replaced,
+    scheme_host_and_port_are_the_key,
     each_robot_has_its_own_values,
     sites_can_be_forgotten_during_iteration,
     a_call_after_close_fails,
-)
-_WITH_CASES: tuple[tuple[Callable[..., None], Mapping[str, Any]], ...] = (
-    (get_returns_the_value_that_was_put, KNOWN),
-    (the_later_value_is_kept, LATER),
-    (a_time_of_a_wrong_clock_is_replaced, {"a day": LATE_SECS, "more": LATE_SECS + 1}),
-    (scheme_host_and_port_are_the_key, {url: url for url in URLS}),
 )
 _OF_CLAIMS = [
     one_of_eight_claims_succeeds,
