@@ -26,7 +26,7 @@ from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage.encoding import COPY_FIELDS, FAILURE_FIELDS
+from scrapy_koster.storage.encoding import fields_of
 from scrapy_koster.storage.latest import learnt
 
 _RESPONSE = "application/http; msgtype=response"
@@ -157,15 +157,14 @@ def _of_body(copy: Copy) -> Record:
 
 
 def _outcome(attempt: Attempt, known: Known) -> Record:
-    copy = last_copy(known)
+    copy, failure = fields_of(known)
     told: dict[str, object] = {"site": str(attempt.site), "source": attempt.source}
     more = {}
     if copy is not None:
-        fields = {name: getattr(copy, name) for name in COPY_FIELDS if name != "body"}
-        told["copy"] = {**fields, "url": _url(copy.url), "bytes": len(copy.body)}
-        more = {"Koster-Digest": copy.digest, "WARC-Refers-To": copy.record_id or ""}
-    if isinstance(known, Failure):
-        failure = {name: getattr(known, name) for name in FAILURE_FIELDS}
+        size = len(copy.pop("body"))
+        told["copy"] = {**copy, "url": _url(copy["url"]), "bytes": size}
+        more = {"Koster-Digest": copy["digest"], "WARC-Refers-To": copy["record_id"] or ""}
+    if failure is not None and isinstance(known, Failure):
         reason = _USER.sub(b"", known.reason.encode("utf-8", "replace")).decode()
         told["failure"] = {**failure, "reason": reason, "no_such_host": known.no_such_host}
     body, url = json.dumps(told).encode(), attempt.site.robots_url

@@ -24,8 +24,8 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Decider
 from scrapy_koster.protocol.usage import UsageAction, UsageChoice, UsageUnknown
 from scrapy_koster.storage.memory import MemoryStorage
+from scrapy_koster.storage.port import Setting
 from scrapy_koster.storage.redis_settings import REDIS_SETTINGS
-from scrapy_koster.storage.setting import Setting
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from scrapy.utils.misc import load_object
 
 from scrapy_koster.protocol.override import Overrides, overrides_of
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.storage.setting import Setting, invalid
+from scrapy_koster.storage.port import Setting, invalid
 
 _LABEL = re.compile(r"[a-z*][a-z0-9_.*-]{0,63}")  # RFC 9651, 3.1.2: a key
 

@@ -11,12 +11,12 @@ from scrapy_koster.storage.port import (
     Claimed,
     Claiming,
     Pacing,
+    Setting,
     Settings,
     Storage,
     StorageError,
     held_secs,
 )
-from scrapy_koster.storage.setting import Setting
 
 __all__ = [
     "Claimed",

@@ -11,11 +11,11 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.exchange import is_digest
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.storage.port import StorageError
 
@@ -23,7 +23,6 @@ BODY_MAX_BYTES = 10 * 2**20
 TEXT_MAX_BYTES = 2**16
 # Four texts, each of whose octets JSON may write as six, and some numbers.
 _HEAD_MAX_BYTES = 4 * 6 * TEXT_MAX_BYTES + 2**10
-_ZLIB_LEVEL = 1
 # Below that size there is little to gain: most files are not compressed, only packed.
 _COMPRESSED_FROM_BYTES = 4096
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -31,12 +30,23 @@ OCTETS_MAX = BODY_MAX_BYTES + _HEAD_MAX_BYTES + 2**14
 """Size of the longest value that can be read back."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
-COPY_FIELDS = tuple(field.name for field in fields(Copy))
-# Each crawl finds out for itself whether it has a defect, and whether a host exists.
-FAILURE_FIELDS = ("reason", "attempts", "since", "asked", "retry")
+Fields: TypeAlias = dict[str, Any] | None
 
 
-def known_from(copy: Mapping[str, Any] | None, failure: Mapping[str, Any] | None) -> Known:
+def fields_of(known: Known) -> tuple[Fields, Fields]:
+    """Return the stored fields of the copy and of the failure in *known*, None for a missing one.
+
+    Whether the crawl has a defect, and whether a host exists, is not stored.
+    """
+    copy = last_copy(known)
+    failure = known if isinstance(known, Failure) else None
+    return (
+        {name: getattr(copy, name) for name in _OF_COPY} if copy else None,
+        {name: getattr(failure, name) for name in _OF_FAILURE} if failure else None,
+    )
+
+
+def known_from(copy: Fields, failure: Fields) -> Known:
     """Return the copy, or the failure, of these fields; ValueError if one is not valid."""
     stale = None if copy is None else Copy(**_checked(copy, _OF_COPY))
     if failure is not None:
@@ -52,19 +62,16 @@ def encoded(known: Known) -> bytes:
     Raises ValueError for a text that is not of Unicode, and StorageError for a body that would not
     be read back.
     """
-    head: dict[str, object] = {}
-    copy = last_copy(known)
-    if copy is not None:
-        if len(copy.body) > BODY_MAX_BYTES:
-            raise StorageError(
-                f"a robots.txt of {len(copy.body)} bytes is not stored, only up to {BODY_MAX_BYTES}"
-                " are: lower KOSTER_MAX_BYTES"
-            )
-        head["copy"] = {name: getattr(copy, name) for name in COPY_FIELDS if name != "body"}
-    if isinstance(known, Failure):
-        head["failure"] = {name: getattr(known, name) for name in FAILURE_FIELDS}
-    octets = _JSON.encode(head).encode() + b"\n" + (copy.body if copy else b"")
-    return zlib.compress(octets, _ZLIB_LEVEL if len(octets) >= _COMPRESSED_FROM_BYTES else 0)
+    copy, failure = fields_of(known)
+    body = copy.pop("body") if copy else b""
+    if len(body) > BODY_MAX_BYTES:
+        raise StorageError(
+            f"a robots.txt of {len(body)} bytes is not stored, only up to {BODY_MAX_BYTES} are:"
+            " lower KOSTER_MAX_BYTES"
+        )
+    head = {name: part for name, part in (("copy", copy), ("failure", failure)) if part}
+    octets = _JSON.encode(head).encode() + b"\n" + body
+    return zlib.compress(octets, 1 if len(octets) >= _COMPRESSED_FROM_BYTES else 0)
 
 
 def decoded(octets: bytes) -> Known:
@@ -89,6 +96,26 @@ def site_named(name: object) -> Site | None:
     except ValueError:
         return None
     return site if str(site) == name else None
+
+
+def sound(found: object) -> Known | None:
+    """Return *found*, the result of a storage; StorageError for an invalid Copy or Failure."""
+    if found is None:
+        return None
+    kind = type(found).__name__
+    if not isinstance(found, (Copy, Failure)):
+        raise StorageError(f"it returned a {kind} in place of a Copy, a Failure or None")
+    try:
+        return known_from(*fields_of(found))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise StorageError(f"it returned an invalid {kind}: {error}") from error
+
+
+def seconds(value: object) -> float:
+    """Return *value*, a number of seconds from a storage; StorageError for another value."""
+    if isinstance(value, (int, float)) and 0 <= value <= 1e15:
+        return value
+    raise StorageError(f"it returned {printable(repr(value), 50)} in place of seconds")
 
 
 def _checked(given: Mapping[str, Any], checks: Mapping[str, Callable[[Any], bool]]) -> Any:

@@ -8,8 +8,7 @@ from typing import ClassVar
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.latest import supersedes
-from scrapy_koster.storage.port import Settings, StorageError, held_secs
-from scrapy_koster.storage.setting import Setting
+from scrapy_koster.storage.port import Setting, Settings, StorageError, held_secs
 
 
 class MemoryStorage:

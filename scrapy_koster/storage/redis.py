@@ -12,12 +12,19 @@ from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import OCTETS_MAX, decoded, encoded, site_named
 from scrapy_koster.storage.latest import LATE_SECS, learnt
-from scrapy_koster.storage.port import Claimed, Settings, StorageError
-from scrapy_koster.storage.redis_server import place_of, redis_client
+from scrapy_koster.storage.port import Claimed, Setting, Settings, StorageError
 from scrapy_koster.storage.redis_settings import REDIS_SETTINGS
-from scrapy_koster.storage.setting import Setting
+
+try:
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+except ImportError as error:
+    raise ImportError("RedisStorage needs redis-py: pip install 'scrapy-koster[redis]'") from error
 
 _T = TypeVar("_T")
+
+_TIMEOUT_SECS = 2.0
 
 _VERSION = 2
 _TTL_MAX_MS = 2**52
@@ -84,13 +91,13 @@ class RedisStorage:
     SETTINGS: ClassVar[Mapping[str, Setting]] = REDIS_SETTINGS
 
     def __init__(self, url: str, prefix: str, ttl_secs: int, robot: str = "") -> None:
-        self._client = redis_client(url)
+        self._client = _redis_client(url)
         self._is_closed = False
         self._prefix = f"{prefix}:{_VERSION}"
         self._ttl_ms = min(ttl_secs * 1000, _TTL_MAX_MS)
         self._robot = robot
-        self.sender: RedisStorage | None = None
-        """The storage that sends the commands of this one together, if there is one."""
+        self.is_batch = False
+        """Whether methods return their commands, for one message, instead of sending them."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> RedisStorage:
@@ -104,17 +111,16 @@ class RedisStorage:
     def connect(self) -> None:
         """Connect now, else the first call does; StorageError if that fails."""
         with self._errors():
-            if not self._client.ping():
-                raise ConnectionError("it answered PING, but not with PONG")
+            self._client.ping()
 
     def call_together(self, calls: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> Any:
         """Make *calls*, each a method's name and arguments, in one message.
 
         Return a list: for each call the result of the method, or the exception that it raises.
         """
-        part = copied(self)
-        part.sender = self  # its methods return their commands
-        made = [_outcome(getattr(part, name), *args, **how) for name, args, how in calls]
+        batch = copied(self)
+        batch.is_batch = True
+        made = [_outcome(getattr(batch, name), *args, **how) for name, args, how in calls]
         replies = iter(self._replies([c.command for c in made if isinstance(c, _Call)]))
         return [
             _outcome(self._read, each.read, next(replies)) if isinstance(each, _Call) else each
@@ -124,87 +130,63 @@ class RedisStorage:
     def _replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """Send *commands* in one message, and return the reply to each; an error if that failed."""
         try:
-            self._need_open()
             with self._client.pipeline(transaction=False) as pipeline:
                 for command in commands:
                     pipeline.execute_command(*command)
-                replies: list[Any] = pipeline.execute(raise_on_error=False)
-                return replies
+                return list(pipeline.execute(raise_on_error=False))
         except Exception as error:  # noqa: BLE001  # whatever answers at that port
             return [error] * len(commands)
 
     def _read(self, read: Callable[[Any], _T], reply: Any) -> _T:
-        """Return what *read* makes of *reply*, which may be that a value has another type."""
+        """Return the value that *read* makes of *reply*; StorageError if the reply is an error."""
         with self._errors():
-            if isinstance(reply, Exception) and not str(reply).startswith("WRONGTYPE"):
+            if isinstance(reply, Exception):
                 raise reply
             return read(reply)
 
     def _send(self, read: Callable[[Any], _T], *command: Any) -> _T:
-        """Send *command*, and return what *read* makes of the reply."""
-        try:  # encoded here, a name that is no text concerns its own call only
+        """Send *command*, and return the value that *read* makes of the reply."""
+        with self._errors():  # encoded here, a name with surrogates fails its own call only
             encoded = [each.encode() if isinstance(each, str) else each for each in command]
-        except UnicodeEncodeError as error:
-            raise StorageError(f"it cannot be sent to Redis: {error}") from error
-        if self.sender is not None:
+        if self.is_batch:
             return cast("_T", _Call(encoded, read))
         return self._read(read, self._replies([encoded])[0])
 
     def _run(self, read: Callable[[Any], _T], script: str, site: Site, *given: Any) -> _T:
-        keys = self._key("known", self._name(site)), self._key("claim", self._name(site))
+        keys = self._key("known", site), self._key("claim", site)
         return self._send(read, "EVAL", script, len(keys), *keys, *given)
 
     def get(self, site: Site) -> Known | None:
         """Return the copy or failure of *site*; an invalid value is a miss."""
-        return self._send(
-            _known_or_miss, "GETRANGE", self._key("known", self._name(site)), 0, _VALUE_MAX
-        )
+        return self._send(_known_in, "GETRANGE", self._key("known", site), 0, _VALUE_MAX)
 
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Claimed:
         """Set a claim of *owner*, unless there is one of another."""
-
-        def read(reply: Any) -> Claimed:
-            left_ms, value = reply
-            known = _known_in(value)
-            if unless_known and value and known is None:
-                # It cannot be read, and says nothing. By now another may have put a valid value.
-                return (self.sender or self).claim(site, owner, now=now, secs=secs)
-            return Claimed(known, left_ms / 1000)
-
         given = owner, max(1, int(secs * 1000)), _VALUE_MAX, int(unless_known)
-        return self._run(read, _CLAIM, site, *given)
+        return self._run(_claimed, _CLAIM, site, *given)
 
-    def visit(
-        self,
-        host: str,
-        *,
-        now: float,  # noqa: ARG002  # the server has a clock of its own
-        secs: float,
-        begun: bool = False,
-    ) -> float:
+    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
         """Set a visit to *host*, unless the last was less than *secs* ago."""
         millis = min(max(1, math.ceil(secs * 1000)), _TTL_MAX_MS)
-        given = millis, int(begun), max(millis, self._ttl_ms)
-        return self._send(_seconds, "EVAL", _VISIT, 1, self._key("visit", host), *given)
+        given = f"{self._prefix}:visit:{{{host}}}", millis, int(begun), max(millis, self._ttl_ms)
+        return self._send(lambda left_ms: float(left_ms) / 1000, "EVAL", _VISIT, 1, *given)
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Set *copy*, unless there is a later one."""
-        try:
-            time, value = repr(float(learnt(copy))), encoded(copy)
-        except ValueError as error:
-            raise StorageError(f"it cannot be stored: {error}") from error
-        value = time.encode() + b" " + value
-        return self._run(_done, _PUT, site, owner, time, value, self._ttl_ms, LATE_SECS)
+        with self._errors():
+            time = repr(float(learnt(copy)))
+            value = time.encode() + b" " + encoded(copy)
+        return self._run(lambda _: None, _PUT, site, owner, time, value, self._ttl_ms, LATE_SECS)
 
     def release(self, site: Site, owner: str) -> None:
         """Delete the claim of *owner*, if there is one."""
-        return self._run(_done, _RELEASE, site, owner)
+        return self._run(lambda _: None, _RELEASE, site, owner)
 
     def forget(self, site: Site) -> bool:
         """Delete the value of *site*; return False without a value."""
-        return self._send(bool, "DEL", self._key("known", self._name(site)))
+        return self._send(bool, "DEL", self._key("known", site))
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over the valid values of the robot, while other processes may write."""
@@ -219,24 +201,23 @@ class RedisStorage:
 
     def close(self) -> None:
         """Close the connections."""
+        if not self._is_closed:
+            with self._errors():
+                self._client.close()
         self._is_closed = True
-        with self._errors():
-            self._client.close()
-
-    def _need_open(self) -> None:
-        if self._is_closed:
-            raise StorageError("the storage is closed: open a new one")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise each error as a StorageError that names the server."""
+        """Raise errors as a StorageError that names the server, and one for a closed storage."""
+        if self._is_closed:
+            raise StorageError("the storage is closed: open a new one")
         try:
             yield
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001  # whatever answers at that port
             raise StorageError(
-                f"the Redis server {place_of(self._client)} failed: {type(error).__name__}:"
+                f"the Redis server {_place_of(self._client)} failed: {type(error).__name__}:"
                 f" {error}. Start or repair it, or set KOSTER_REDIS_URL to another one"
             ) from None
 
@@ -244,17 +225,14 @@ class RedisStorage:
         """Yield the site and the robot of each value."""
         head = f"{self._prefix}:known:{{"
         with self._errors():
-            self._need_open()
             keys = list(self._client.scan_iter(match=f"{head}*", count=_SCANNED_AT_ONCE))
         for key in keys:  # some may be there twice
             name, _, robot = key.decode(errors="replace")[len(head) : -1].partition(" ")
             yield name, robot
 
-    def _name(self, site: Site) -> str:
-        return f"{site} {self._robot}".rstrip()
-
-    def _key(self, kind: str, name: str) -> str:
+    def _key(self, kind: str, site: Site) -> str:
         # The text in braces decides on the slot of a Cluster: for both keys of a site the same.
+        name = f"{site} {self._robot}".rstrip()
         return f"{self._prefix}:{kind}:{{{name}}}"
 
 
@@ -268,11 +246,6 @@ def _outcome(call: Callable[..., Any], *args: Any, **how: Any) -> Any:
 # What the replies are read by.
 
 
-def _known_or_miss(reply: Any) -> Known | None:
-    # Somebody else may have put a value of another type there.
-    return None if isinstance(reply, Exception) else _known_in(reply)
-
-
 def _known_in(value: bytes) -> Known | None:
     try:
         return decoded(value.partition(b" ")[2])
@@ -280,9 +253,52 @@ def _known_in(value: bytes) -> Known | None:
         return None
 
 
-def _seconds(reply: Any) -> float:
-    return float(reply) / 1000
+def _claimed(reply: Any) -> Claimed:
+    left_ms, value = reply
+    return Claimed(_known_in(value), left_ms / 1000)
 
 
-def _done(_: object) -> None:
-    pass
+# The client, of which no error has the password.
+
+
+# redis-py types what its methods return as what may have to be awaited, too: hence Any.
+def _redis_client(url: str) -> Any:
+    """Return a client for the server at *url*, which connects when it is first used."""
+    # Beyond the default of redis-py of version 5.
+    tls = {"ssl_check_hostname": True} if url.startswith("rediss:") else {}
+    try:
+        client = redis.Redis.from_url(
+            url,
+            socket_timeout=_TIMEOUT_SECS,
+            socket_connect_timeout=_TIMEOUT_SECS,
+            # At once: a connection that the server has closed meanwhile. More, or after a time-out,
+            # would hold a thread of the pool for long.
+            retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
+            redis_connect_func=_log_in,
+            **tls,
+        )
+        client.connection_pool.make_connection()
+    except Exception as error:  # noqa: BLE001  # what is wrong with it, redis-py says in many ways
+        # Not the text of the error: a URL that is not valid may have a password anywhere.
+        raise StorageError(
+            f"no Redis server can be opened by KOSTER_REDIS_URL: {type(error).__name__}."
+            " See docs/fleet.md"
+        ) from None
+    return client
+
+
+def _log_in(connection: Any) -> None:
+    # A server may quote what it does not understand, in any form: HELLO has the password.
+    try:
+        connection.on_connect()
+    except Exception as error:  # noqa: BLE001  # whatever answers at that port
+        is_late = isinstance(error, redis.TimeoutError)
+        kind = redis.TimeoutError if is_late else redis.ConnectionError
+        raise kind(f"{type(error).__name__} while logging in") from None
+
+
+def _place_of(client: Any) -> str:
+    """Return the host and port of the server, or the path of its socket."""
+    settings = client.connection_pool.connection_kwargs
+    path = settings.get("path")
+    return str(path or f"{settings.get('host')}:{settings.get('port', 6379)}")

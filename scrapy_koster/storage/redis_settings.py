@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import parse_qsl, urlsplit
+from contextlib import suppress
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from scrapy_koster.storage.setting import Setting, invalid
+from scrapy_koster.storage.port import Setting, invalid
 
 _PREFIX = re.compile(r"[A-Za-z0-9.:_-]+")
 _OPTION = re.compile(r"db|ssl_\w+")
@@ -15,32 +16,24 @@ _DATABASE = re.compile(r"/?|/[0-9]{1,9}")
 
 def _url(value: object) -> str:
     """Return a URL for redis-py; an error does not show the value, nor a password in it."""
-    wrong = _wrong_in(value) if isinstance(value, str) else "it is not a string"
-    if wrong is None:
-        return str(value)
+    with suppress(ValueError):  # of a host or a port that cannot be read
+        if isinstance(value, str) and _is_of_redis(urlsplit(value)):
+            return value
     raise ValueError(
-        f"it is not the URL of a Redis server: {wrong}. In a user name or a password write"
-        " %2F for /, %40 for @, %3A for :, %23 for #, %3F for ? and %25 for %"
-    ) from None
+        "it is not the URL of a Redis server: redis:// or rediss:// and a host, or unix:// and the"
+        " path of a socket, with no options but db and those that begin with ssl_. In a user name"
+        " or a password write %2F for /, %40 for @, %3A for :, %23 for #, %3F for ? and %25 for %"
+    )
 
 
-def _wrong_in(url: str) -> str | None:
-    """Return what is wrong with *url*, in words that show nothing of it; None if nothing is."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018  # raises ValueError if it is not a number
-    except ValueError:
-        return "its host or its port cannot be read"
-    options = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
-    if parts.scheme not in {"redis", "rediss", "unix"}:
-        return "it does not begin with redis://, rediss:// or unix://"
-    if parts.fragment or any(not _OPTION.fullmatch(name) for name in options):
-        return "it has options other than db and those that begin with ssl_"
-    if parts.scheme == "unix":
-        return None if parts.path else "it has no path of a socket"
-    if not parts.hostname:
-        return "it has no host"
-    return None if _DATABASE.fullmatch(parts.path) else "its path is not the number of a database"
+def _is_of_redis(url: SplitResult) -> bool:
+    options = {name for name, _ in parse_qsl(url.query, keep_blank_values=True)}
+    if url.fragment or not all(map(_OPTION.fullmatch, options)):
+        return False
+    if url.scheme == "unix":
+        return bool(url.path)
+    is_server = url.scheme in {"redis", "rediss"} and url.hostname and url.port != 0
+    return bool(is_server and _DATABASE.fullmatch(url.path))
 
 
 def _prefix(value: object) -> str:

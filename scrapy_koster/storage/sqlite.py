@@ -13,18 +13,17 @@ from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import OCTETS_MAX, decoded, encoded, site_named
 from scrapy_koster.storage.latest import supersedes
-from scrapy_koster.storage.port import Claimed, Settings, StorageError, held_secs
-from scrapy_koster.storage.setting import Setting
+from scrapy_koster.storage.port import Claimed, Setting, Settings, StorageError, held_secs
 
 _APPLICATION_ID = 0x4B6F7374  # "Kost"
 _VERSION = 7
 # Every crawl shares the file: a transaction takes far less than a millisecond.
 _BUSY_SECS = 1.0
-_TABLES = (
-    "CREATE TABLE known (site TEXT, robot TEXT, known BLOB, PRIMARY KEY (site, robot))",
-    "CREATE TABLE claim (site TEXT, robot TEXT, owner TEXT, until REAL, PRIMARY KEY (site, robot))",
-    "CREATE TABLE visit (host TEXT PRIMARY KEY, visited REAL)",
-)
+_TABLES = {
+    "known": "(site TEXT, robot TEXT, known BLOB, PRIMARY KEY (site, robot))",
+    "claim": "(site TEXT, robot TEXT, owner TEXT, until REAL, PRIMARY KEY (site, robot))",
+    "visit": "(host TEXT PRIMARY KEY, visited REAL)",
+}
 # A value that is larger is not ours, and would be read into memory.
 _GET = "SELECT known FROM known WHERE site = ? AND robot = ? AND length(known) <= ?"
 _PUT = "INSERT OR REPLACE INTO known VALUES (?, ?, ?)"
@@ -32,7 +31,6 @@ _HELD = "SELECT until + 0.0 - ? FROM claim WHERE site = ? AND robot = ? AND owne
 _CLAIM = "INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?)"
 _RELEASE = "DELETE FROM claim WHERE site = ? AND robot = ? AND owner = ?"
 _VISITED = "SELECT visited + 0.0 FROM visit WHERE host = ?"
-_VISIT = "INSERT OR REPLACE INTO visit VALUES (?, ?)"
 
 
 class SQLiteStorage:
@@ -105,7 +103,7 @@ class SQLiteStorage:
             row = None if begun else connection.execute(_VISITED, (host,)).fetchone()
             left = 0.0 if row is None else held_secs((row[0] or 0.0) + secs - now, secs)
             if not left:
-                connection.execute(_VISIT, (host, now))
+                connection.execute("INSERT OR REPLACE INTO visit VALUES (?, ?)", (host, now))
             return left
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
@@ -172,7 +170,7 @@ def _opened(path: str) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    connection.text_factory = _lenient_text
+    connection.text_factory = lambda octets: octets.decode("utf-8", "surrogateescape")
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     if _version(connection) != _VERSION:
@@ -204,13 +202,9 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    for name in ("known", "claim", "visit"):  # of an earlier version: copies are fetched again
+    for name, columns in _TABLES.items():
+        # A table of an earlier version is deleted: its copies are fetched again.
         connection.execute(f"DROP TABLE IF EXISTS {name}")
-    for table in _TABLES:
-        connection.execute(table)
+        connection.execute(f"CREATE TABLE {name} {columns}")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {_VERSION}")
-
-
-def _lenient_text(octets: bytes) -> str:
-    return octets.decode("utf-8", "surrogateescape")

@@ -322,27 +322,31 @@ def test_what_is_said_of_a_wrong_value_of_a_storage(name: str, value: Any, wante
 
 
 @pytest.mark.parametrize(
-    ("url", "wrong"),
+    "url",
     [
-        (3, "it is not a string"),
-        ("redis://[a", "its host or its port cannot be read"),
-        ("redis://a:b", "its host or its port cannot be read"),
-        ("http://a", "it does not begin with redis://, rediss:// or unix://"),
-        ("redis://a?timeout=1", "it has options other than db and those that begin with ssl_"),
-        ("redis://a?timeout", "it has options other than db and those that begin with ssl_"),
-        ("redis://a/0#1", "it has options other than db and those that begin with ssl_"),
-        ("unix://", "it has no path of a socket"),
-        ("redis://", "it has no host"),
-        ("redis://a/b", "its path is not the number of a database"),
+        3,
+        "redis://[a",
+        "redis://a:b",
+        "http://a",
+        "redis://a?timeout=1",
+        "redis://a?timeout",
+        "redis://a/0#1",
+        "unix://",
+        "redis://",
+        "redis://a/b",
     ],
 )
-def test_what_is_said_of_a_wrong_url_of_redis(url: Any, wrong: str) -> None:
+def test_what_is_said_of_a_wrong_url_of_redis(url: Any) -> None:
     with pytest.raises(ValueError, match="is not") as caught:
         config({"KOSTER_REDIS_URL": url})
-    assert str(caught.value) == (
-        f"Invalid KOSTER_REDIS_URL: it is not the URL of a Redis server: {wrong}. In a user name"
-        " or a password write %2F for /, %40 for @, %3A for :, %23 for #, %3F for ? and %25 for %."
-        f" For example: KOSTER_REDIS_URL = {DEFAULTS['KOSTER_REDIS_URL']!r}."
+    said = str(caught.value)
+    assert said.startswith(
+        "Invalid KOSTER_REDIS_URL: it is not the URL of a Redis server: redis:// or rediss:// and a"
+        " host, or unix:// and the path of a socket, with no options but db and those that begin"
+        " with ssl_. In a user name or a password write %2F for /"
+    )
+    assert said.endswith(
+        f"%25 for %. For example: KOSTER_REDIS_URL = {DEFAULTS['KOSTER_REDIS_URL']!r}."
     )
 
 

@@ -47,7 +47,7 @@ from scrapy_koster.protocol.usage_page import (
     HeaderFields,
     page_statements,
 )
-from scrapy_koster.storage.encoding import COPY_FIELDS, decoded, known_from, site_named
+from scrapy_koster.storage.encoding import decoded, fields_of, known_from, site_named
 
 _ROBOTS = (
     "User-agent: *\n", "User-agent: figtree\n", "User-agent:", "user-agent", "Disallow: /",
@@ -143,7 +143,7 @@ _HEADS = {
 }
 _MAX_BYTES = 512_000
 _KNOWN = Copy("http://h/robots.txt", 200, b"", None, None, 1.0, 2.0)
-_COPY = {name: getattr(_KNOWN, name) for name in COPY_FIELDS}
+_COPY = fields_of(_KNOWN)[0] or {}
 _FAILURE: dict[str, object] = {
     "reason": "HTTP 503", "attempts": 1, "since": 1.0, "asked": 1.0, "retry": 2.0
 }  # fmt: skip

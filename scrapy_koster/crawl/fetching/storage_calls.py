@@ -21,7 +21,8 @@ from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage.latest import judged, seconds, sound
+from scrapy_koster.storage.encoding import seconds, sound
+from scrapy_koster.storage.latest import judged
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, StorageError
 
