@@ -15,9 +15,9 @@ from scrapy_koster.checker.hazard import HAZARDS, Hazards
 from scrapy_koster.checker.record import seen_between, seen_in_names, seen_in_order, seen_outside
 from scrapy_koster.checker.seen import AGENT, RULES, SPACE, Seen, seen_in_line, taken_apart
 from scrapy_koster.checker.usage import seen_in_usage
-from scrapy_koster.protocol.hidden import unhidden
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide, lines, whole_lines
+from scrapy_koster.protocol.misspelling import unhidden
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
 from scrapy_koster.protocol.records import parse

@@ -229,32 +229,29 @@ def after_answer(
 def _received(
     result: Answer | NoAnswer, known: Known | None, *, now: float, policy: Policy
 ) -> Copy | None:
+    """Return the copy in an answer, None for a temporary failure."""
     if isinstance(result, NoAnswer):
         return None
     if result.status == 304:
         return _renewed(result, last_copy(known), now=now, policy=policy)
-    return _copied(result, now=now, policy=policy)
-
-
-def _copied(answer: Answer, *, now: float, policy: Policy) -> Copy | None:
-    stated = standing_stated(answer.status)
+    stated = standing_stated(result.status)
     if stated is Standing.UNAVAILABLE:
         return None
     # Only a file has validators: with those of an error page the file that
     # takes its place later can be answered by 304, and is never seen.
     is_file = stated is Standing.OBEYED
-    life_secs = stated_life(answer.headers, now=now)
+    life_secs = stated_life(result.headers, now=now)
     return Copy(
-        url=answer.url,
-        status=answer.status,
-        body=answer.body if is_file else b"",
-        etag=_validator(answer, "etag") if is_file else None,
-        last_modified=_validator(answer, "last-modified") if is_file else None,
+        url=result.url,
+        status=result.status,
+        body=result.body if is_file else b"",
+        etag=_validator(result, "etag") if is_file else None,
+        last_modified=_validator(result, "last-modified") if is_file else None,
         fetched=now,
-        expires=_expiry(life_secs, answer.status, now=now, policy=policy),
-        cut_bytes=answer.cut_bytes if is_file else None,
+        expires=_expiry(life_secs, result.status, now=now, policy=policy),
+        cut_bytes=result.cut_bytes if is_file else None,
         life_stated=life_secs is not None,
-        digest=answer.digest or digest_of(answer.body),
+        digest=result.digest or digest_of(result.body),
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from scrapy_koster.protocol.hidden import unhidden
 from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.misspelling import unhidden
 from scrapy_koster.protocol.path import origin_and_path, unescape, unescape_by_rfc9309
 from scrapy_koster.protocol.reading import Corrected, Reading, Rfc9309
 from scrapy_koster.protocol.rewriting import sent_as

@@ -10,10 +10,10 @@ from __future__ import annotations
 import codecs
 import re
 from functools import lru_cache
+from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_koster.protocol.nametoken import TOKEN
-from scrapy_koster.protocol.viewer import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,12 +65,17 @@ def is_wide(body: bytes) -> bool:
 def narrow(body: bytes) -> bytes:
     """Return a file in UTF-8 if it ``is_wide``, otherwise as it is. Never raises (B3)."""
     encoding = _wide_encoding(body)
-    return body if encoding is None else _decoded(body, encoding).encode()
+    if encoding is None:
+        return body
+    # A byte too many at the end is not read.
+    text = body[: len(body) // 2 * 2].decode(encoding, "replace")
+    # In UTF-32 there is a NUL for the other half of each character.
+    return text.replace("\0", "").removeprefix("\ufeff").encode()
 
 
 def plain(body: bytes) -> bytes:
     """Return the text of a file: ``narrow``, and out of the page in which a browser shows it."""
-    return unwrapped(narrow(body))
+    return _unwrapped(narrow(body))
 
 
 def is_viewer_page(body: bytes) -> bool:
@@ -91,13 +96,6 @@ def _wide_encoding(body: bytes) -> str | None:
     return "utf-16-be" if body[0] == 0 or body.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
 
 
-def _decoded(body: bytes, encoding: str) -> str:
-    """Return a wide file without its mark. An octet too many at its end is not read."""
-    text = body[: len(body) // 2 * 2].decode(encoding, "replace")
-    # In UTF-32 there is a NUL for the other half of each character.
-    return text.replace("\0", "").removeprefix("\ufeff")
-
-
 def whole_lines(body: bytes, max_bytes: int) -> bytes:
     """Return the lines that are whole in the first *max_bytes* of a file.
 
@@ -106,12 +104,8 @@ def whole_lines(body: bytes, max_bytes: int) -> bytes:
     """
     if len(body) <= max_bytes:
         return body
-    kept = body[:max_bytes]
-    if encoding := _wide_encoding(kept):
-        # An octet of a character may be that of a line end: characters are looked at.
-        text = _decoded(kept, encoding)
-        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
-        return f"\ufeff{text}".encode(encoding)
+    # A byte of a wide character may be that of a line end, so the text is cut in UTF-8.
+    kept = narrow(body[:max_bytes])
     return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
 
 
@@ -125,7 +119,7 @@ def with_line_feeds(body: bytes) -> str:
     """Return a file as a line feed before each line, and a character for each octet (B4)."""
     # 5.2: "robots should be liberal in accepting files with different
     # end-of-line conventions, specifically CR and LF in addition to CRLF".
-    text = unwrapped(narrow(body).removeprefix(_BYTE_ORDER_MARK))  # B3
+    text = _unwrapped(narrow(body).removeprefix(_BYTE_ORDER_MARK))  # B3
     return "\n" + text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("latin-1")
 
 
@@ -150,3 +144,30 @@ def lines_with(body: bytes, field: bytes) -> Iterator[Line]:
             number += text.count("\n", counted, found.start() + 1)
             counted = found.start() + 1
             yield Line(number, field, found[2].encode("latin-1"))
+
+
+# The page in which a browser shows a text file: a crawl that renders gets it for robots.txt.
+
+_SPACES = b" \t\n\r\f\v\xef\xbb\xbf"
+_PAGE = re.compile(rb"[%b]*<" % _SPACES)
+_PRE = re.compile(rb"<pre\b[^<>]*>([^<]*)(?:</pre\b|\Z)", re.IGNORECASE)
+_TAG = re.compile(rb"<[^<>]*>")
+
+
+def _unwrapped(body: bytes) -> bytes:
+    """Return the text of a page whose body is one ``<pre>`` of text; any other file as it is."""
+    pre = _PRE.search(body) if _PAGE.match(body) else None
+    if pre is None:
+        return body
+    # What a head has is not shown. Both parts may begin within an end tag.
+    front, behind = body[: pre.start()].rpartition(b"</head")[1:], body[pre.end() :]
+    shown = _TAG.sub(b"", b"".join(front) + b"</pre" * bool(behind) + behind)
+    return body if shown.strip(_SPACES) else _unescaped(pre[1])
+
+
+def _unescaped(text: bytes) -> bytes:
+    try:
+        shown = unescape(text.decode("utf-8", "surrogateescape"))
+    except ValueError:  # a character reference of more digits than int() takes
+        return text
+    return shown.encode("utf-8", "surrogateescape")

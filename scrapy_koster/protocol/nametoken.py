@@ -25,9 +25,7 @@ def name_token(user_agent: str | bytes) -> str:
     token is its own token. The empty string, where the header starts with
     none, names no robot: only the ``*`` record can apply to it.
     """
-    if isinstance(user_agent, bytes):
-        user_agent = user_agent.decode("latin-1")
-    match = _TOKEN.match(user_agent)
+    match = _TOKEN.match(_text(user_agent))
     return match[0].lower() if match else ""
 
 
@@ -38,10 +36,8 @@ def names_of(robot: str | bytes) -> tuple[str, ...]:
     A robot may have several names: ``figtree-images, figtree`` obeys the record of the first
     that has one. A User-agent header has one name, its ``name_token``.
     """
-    if isinstance(robot, bytes):
-        robot = robot.decode("latin-1")
-    if _SEVERAL.fullmatch(robot):
-        return tuple(map(str.lower, _TOKEN.findall(robot)))
+    if _SEVERAL.fullmatch(text := _text(robot)):
+        return tuple(map(str.lower, _TOKEN.findall(text)))
     return (name_token(robot),)
 
 
@@ -66,9 +62,11 @@ def other_tokens(user_agent: str | bytes) -> frozenset[str]:
     is ``ExampleBot``, "a substring of the User-Agent HTTP header". Several names in order
     (``names_of``) are no header.
     """
-    if isinstance(user_agent, bytes):
-        user_agent = user_agent.decode("latin-1")
     if len(names_of(user_agent)) > 1:
         return frozenset()
-    tokens = map(str.lower, _TOKEN.findall(user_agent))
+    tokens = map(str.lower, _TOKEN.findall(_text(user_agent)))
     return frozenset(tokens) - {name_token(user_agent), "*"}
+
+
+def _text(robot: str | bytes) -> str:
+    return robot if isinstance(robot, str) else robot.decode("latin-1")

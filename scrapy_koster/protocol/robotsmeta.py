@@ -28,8 +28,6 @@ class Directives:
 
     def __or__(self, other: Directives) -> Directives:
         """Add up to the most restrictive of both."""
-        if not self or not other:
-            return self or other
         return Directives(
             noindex=self.noindex or other.noindex,
             nofollow=self.nofollow or other.nofollow,

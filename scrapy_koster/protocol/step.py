@@ -37,31 +37,25 @@ class Ask:
     stale: Copy | None
 
 
-@dataclass(frozen=True, slots=True)
-class Defer:
+@dataclass(frozen=True)
+class _Failed:
+    """A step without a copy to obey."""
+
+    failure: Failure
+    until: float
+    """When to take the next step, in seconds since the epoch."""
+
+
+class Defer(_Failed):
     """Defer visits to the site (3.1)."""
 
-    failure: Failure
-    until: float
-    """When to take the next step, in seconds since the epoch."""
 
-
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(_Failed):
     """Unavailable, and requests pass (KOSTER_UNAVAILABLE = "allow")."""
 
-    failure: Failure
-    until: float
-    """When to take the next step, in seconds since the epoch."""
 
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(_Failed):
     """Unavailable, and requests are refused: by choice, or given up deferring."""
-
-    failure: Failure
-    until: float
-    """When to take the next step, in seconds since the epoch."""
 
 
 _ASK_ANEW = Ask(None)

@@ -52,34 +52,24 @@ class HeaderFields:
 
 
 def page_statements(
-    fields: HeaderFields,
-    page: bytes,
-    token: str,
-    *,
-    labels: Collection[str] = KNOWN_LABELS,
+    fields: HeaderFields, page: bytes, token: str, *, labels: Collection[str] = KNOWN_LABELS
 ) -> tuple[Statement, ...]:
-    """Return what the headers and META tags of a page state; *page* is empty if it is no HTML.
+    """Return the statements to the robot *token* in the headers and META tags of a page.
 
-    TDMRep: a tdm-reservation in a META tag takes the place of one in a header.
+    *page* is the body, or b"" if it has no META tags.
     """
     metas = list(metas_of_page(page, (*names_for(token), *_TDM_NAMES)))
-    found = list(_of_metas(metas, token))
-    counts = not any(label == TDM for each in found for label, _ in each.stated)
-    headers = _of_headers(fields, token, labels, counts=counts)
-    return tuple(kept_of([*headers, *found], labels))
+    found = [*_of_headers(fields, token, labels), *_of_metas(metas, token)]
+    return tuple(kept_of(found, labels))
 
 
-def _of_headers(
-    fields: HeaderFields, token: str, labels: Collection[str], *, counts: bool
-) -> Iterator[Statement]:
-    """Yield the statements; a tdm-reservation *counts*, or it is only shown."""
+def _of_headers(fields: HeaderFields, token: str, labels: Collection[str]) -> Iterator[Statement]:
     if fields.content_usage:
         # RFC 9651, 4.2: several lines of a field are one list, joined by commas.
         value = b", ".join(fields.content_usage)
         yield _header(line_text(b"content-usage", value), preferences_in(value, labels))
     for value in fields.tdm_reservation:
-        stated = _reservation(_text(value)) if counts else ()
-        yield _header(line_text(b"tdm-reservation", value), stated)
+        yield _header(line_text(b"tdm-reservation", value), _reservation(_text(value)))
     for value in fields.tdm_policy:
         yield _header(line_text(b"tdm-policy", value))
     for word, said in ai_words(said_by_headers(map(_text, fields.x_robots_tag), token)):

@@ -164,11 +164,7 @@ class Verdict:
     @property
     def robots_url(self) -> str:
         """The URL of the /robots.txt, after redirects."""
-        match self.known:
-            case Copy(url=url):
-                return url
-            case Failure():  # pragma: no branch
-                return self.site.robots_url
+        return self.known.url if isinstance(self.known, Copy) else self.site.robots_url
 
     @property
     def digest(self) -> str | None:

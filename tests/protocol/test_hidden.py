@@ -11,8 +11,7 @@ from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.hazard import Cause
-from scrapy_koster.protocol.hidden import unhidden
-from scrapy_koster.protocol.misspelling import has_only_other_lines
+from scrapy_koster.protocol.misspelling import has_only_other_lines, unhidden
 from scrapy_koster.protocol.wording import because_of
 
 URL = "http://www.fict.org"

@@ -55,18 +55,17 @@ def test_tdm_reservation(value: bytes, expected: str) -> None:
 @pytest.mark.parametrize(
     ("header", "meta", "expected"),
     [
-        ("1", "0", "tdm=y"),
+        ("1", "0", "tdm=n"),
         ("0", "1", "tdm=n"),
         ("1", "maybe", "tdm=n"),
         ("0", None, "tdm=y"),
     ],
 )
-def test_a_meta_tag_of_tdmrep_takes_the_place_of_a_header(
+def test_of_a_meta_tag_and_a_header_of_tdmrep_the_most_restrictive_counts(
     header: str, meta: str | None, expected: str
 ) -> None:
     html = f"<meta name=tdm-reservation content={meta}>" if meta else "<meta charset=utf-8>"
     usage = of_page(html, tdm_reservation=[header.encode()], content_usage=[b"tdm=y"])
-    # The combination comes after that: another source may still disallow.
     assert str(usage) == expected
     assert str(of_page(html, tdm_reservation=[b"1"], content_usage=[b"tdm=n"])) == "tdm=n"
     assert [each.text for each in usage.statements][:2] == [
