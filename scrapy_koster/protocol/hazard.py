@@ -5,6 +5,7 @@ The draft may allow what RFC 9309 forbids, and both what a ``hidden`` line forbi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,17 +62,17 @@ class Hazard(NamedTuple):
         return f"allowed by the draft, {allows}, and forbidden by RFC 9309, {forbids}"
 
 
+@dataclass(frozen=True, slots=True)
 class Watch:
     """Finds the hazards of a file for one robot."""
 
-    __slots__ = ("_draft", "_others", "_rfc9309", "_robot")
-
-    def __init__(self, reading: Reading, robot: str | bytes, others: list[Rfc9309]) -> None:
-        """*others* may forbid more than *reading*: RFC 9309, and with the hidden lines."""
-        self._draft = reading
-        self._rfc9309 = others[0]
-        self._robot = robot
-        self._others = others
+    reading: Reading
+    """The reading in use."""
+    robot: str | bytes
+    rfc9309: Rfc9309
+    """The reading by RFC 9309."""
+    unhidden: Corrected | None
+    """The reading with the hidden lines, None without hidden lines."""
 
     def hazard(self, url: str, *, is_plain: bool = False) -> Hazard | None:
         """Return the hazard of *url*, which is allowed; None if all readings allow it.
@@ -79,11 +80,11 @@ class Watch:
         *is_plain*: it has one spelling (``rewriting``).
         """
         for spelling in (url,) if is_plain else sent_as(url):
-            for each in self._others:
-                if not each.allowed(spelling, self._robot):
-                    draft = self._draft.ruling(spelling, self._robot)
-                    ruling = each.ruling(spelling, self._robot)
-                    is_known = each is self._rfc9309
+            for each in (self.rfc9309, self.unhidden):
+                if each is not None and not each.allowed(spelling, self.robot):
+                    draft = self.reading.ruling(spelling, self.robot)
+                    ruling = each.ruling(spelling, self.robot)
+                    is_known = each is self.rfc9309
                     cause = self._cause(spelling, draft, ruling) if is_known else Cause.HIDDEN
                     return Hazard(cause, draft, ruling)
         return None
@@ -92,7 +93,7 @@ class Watch:
         """Return the first cause that holds."""
         assert rfc9309.record is not None  # it forbids
         assert rfc9309.rule is not None
-        obeyed = self._draft.record(self._robot)
+        obeyed = self.reading.record(self.robot)
         if obeyed is None or not self._are_for_one_name(obeyed, rfc9309.record):
             return Cause.NAMES
         deciding = [line for line in (rfc9309.rule, draft.rule) if line]
@@ -109,9 +110,9 @@ class Watch:
         """Whether the draft's record and the group of RFC 9309 are for the same name, or for *."""
         ours = [_value(agent).lower() for agent in record.agents]
         theirs = [_value(agent).lower() for agent in group.agents]
-        name = self._draft.name_of(self._robot)
+        name = self.reading.name_of(self.robot)
         if name not in ("", "*") and any(name in agent for agent in ours):
-            return name == self._rfc9309.name_of(self._robot) and name in ours and name in theirs
+            return name == self.rfc9309.name_of(self.robot) and name in ours and name in theirs
         return "*" in theirs
 
 
@@ -120,8 +121,8 @@ def watch_of(body: bytes, robot: str | bytes, kind: type[Reading]) -> Watch | No
     right = unhidden(body)
     if right is None and kind is Rfc9309:
         return None
-    hidden = [] if right is None else [Corrected(body, right)]
-    return Watch(kind(body), robot, [Rfc9309(body), *hidden])
+    hidden = None if right is None else Corrected(body, right)
+    return Watch(kind(body), robot, Rfc9309(body), hidden)
 
 
 def _is_compared_alike(line: Line, url: str) -> bool:

@@ -60,8 +60,6 @@ class Overrides:
 
     def of(self, site: Site, now: float) -> tuple[Override, ...]:
         """Return the overrides of *site* that have not expired."""
-        if not self.entries:
-            return ()
         return tuple(each for each in self.entries if each.site == site and now < each.ends)
 
     def expired(self, now: float) -> tuple[Override, ...]:

@@ -58,8 +58,6 @@ class Refuse(_Failed):
     """Unavailable, and requests are refused: by choice, or given up deferring."""
 
 
-_ASK_ANEW = Ask(None)
-
 Step: TypeAlias = Obey | Ask | Defer | Pass | Refuse
 """What to do with a request now."""
 
@@ -87,7 +85,7 @@ def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
     """Return the next step of a request to a site with the copy or failure *known*."""
     match known:
         case None:
-            return _ASK_ANEW
+            return Ask(None)
         case Copy(expires=expires):
             obeyed = _is_fresh(known, now) and not why_not_obeyed(known, policy)
             return Obey(known, expires) if obeyed else Ask(known)

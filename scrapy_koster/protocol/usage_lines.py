@@ -7,19 +7,16 @@ RSL 1.0. For the draft they are extensions (3.2).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
-    ANY_CASE,
     CONTENT_USAGE,
-    SP,
     Line,
-    in_lower_case,
     lines_with,
+    names_any,
     with_line_feeds,
 )
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
@@ -39,8 +36,6 @@ from scrapy_koster.protocol.usage import (
 CONTENT_SIGNAL, LICENSE = b"content-signal", b"license"
 
 _IN_RECORDS = (CONTENT_USAGE, CONTENT_SIGNAL)
-# Most files have none, and every file is searched for one.
-_ANY = re.compile(f"\n{SP}(?:content-usage|content-signal|license){SP}:", ANY_CASE)
 _LICENSES = 10
 _LISTED = 100
 
@@ -105,17 +100,14 @@ class UsageLines:
         Attach, 3: "paths that cannot be crawled have no associated usage preferences".
         """
         path = unescape_by_rfc9309(origin_and_path(url)[1])
-        return self._read([*self._lines_for(path, robot), *self._for_all])
+        made = kept(self._rules, robot, lambda: list(map(_Rules, self._apart(robot))))
+        lines = (line for rules in made for line in rules.lines_for(path))
+        return self._read([*lines, *self._for_all])
 
     def listed(self, robot: str | bytes) -> list[Statement]:
         """Return the statements about any page: the first hundred."""
         lines = (line for lines in self._apart(robot) for line in lines)
         return list(self._read([*islice(lines, _LISTED), *self._for_all])[:_LISTED])
-
-    def _lines_for(self, path: str, robot: str | bytes) -> Iterator[Line]:
-        made = kept(self._rules, robot, lambda: list(map(_Rules, self._apart(robot))))
-        for rules in made:
-            yield from rules.lines_for(path)
 
     def _apart(self, robot: str | bytes) -> list[list[Line]]:
         return self._reading.lines_apart(robot, *_IN_RECORDS)
@@ -158,9 +150,7 @@ def usage_lines(
     labels: frozenset[str] = KNOWN_LABELS,
     digest: str | None = None,
 ) -> UsageLines | None:
-    """Return the statements of a robots.txt that *parser* has read, None without such a line."""
-    text = with_line_feeds(body)
-    lower = in_lower_case(text)
-    if not ("content-" in lower or "license" in lower) or not _ANY.search(text):
+    """Return the statements of a robots.txt that *parser* has read, None if there are none."""
+    if not names_any(body, (*_IN_RECORDS, LICENSE)):
         return None
     return UsageLines(body, parser, labels=labels, digest=digest)
