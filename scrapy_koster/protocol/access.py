@@ -1,7 +1,7 @@
 """3.1, the access method: the meaning of an answer to GET /robots.txt.
 
-``after_answer`` turns an answer into what is known of the site; step.py turns that into
-what to do with a request.
+``after_answer`` returns the new copy or failure of a site. With a copy or failure, step.py returns
+the next step of a request.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from scrapy_koster.protocol.standing import Standing, standing_stated
 
 _VALIDATOR_CHARS = 1000
 _JITTER = 0.25
-# What is later than this was written by a clock that went wrong: it would be
-# fresh, or deferred, until that time comes. Machines may differ by less.
+# A later time comes from a wrong clock. A copy with this time would be fresh until then. The clocks
+# of machines may differ by less.
 _SKEW_SECS = 60.0
-# However short the back-off is, a robot that is busy takes up to so long to ask again.
+# A busy robot may be late by this time, even if the back-off is shorter.
 _LAG_SECS = 10.0
 
 
@@ -46,10 +46,10 @@ class Answer:
     digest: str = ""
     """Digest of the body as received, before decoding and cutting."""
     exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
-    """What was sent and received, redirects included, in order."""
+    """The requests and responses, with redirects, in order."""
 
     def __repr__(self) -> str:
-        """Section 6: short and printable, for it gets into logs."""
+        """Return a short and printable text for logs (section 6)."""
         return f"<{self.status} {printable(self.url)}, {len(self.body)} octets>"
 
 
@@ -59,16 +59,16 @@ class NoAnswer:
 
     reason: str
     is_defect: bool = False
-    """It is the robot that failed, not the site."""
+    """Whether the robot failed, not the site."""
     no_such_host: bool = False
-    """The name of the site's host does not exist: nothing can be fetched from it."""
+    """Whether the name of the host does not exist, so the host has no pages."""
     exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
-    """What was sent and received before that, redirects included, in order."""
+    """The requests and responses before the failure, with redirects, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A stored response to /robots.txt (3.4), with all that is needed to obey and revalidate it."""
+    """A stored response to /robots.txt (3.4), with the data to obey and revalidate the copy."""
 
     url: str
     """The URL that answered, after redirects."""
@@ -88,10 +88,10 @@ class Copy:
     digest: str = ""
     """Digest of the body as received. The default is the digest of ``body``."""
     record_id: str | None = None
-    """WARC-Record-ID of the record with the body, None if it is not archived."""
+    """WARC-Record-ID of the record with the body, None if there is no archive."""
 
     def __post_init__(self) -> None:
-        """Take the digest of the body, if none is given."""
+        """Use the digest of the body as the default."""
         if not self.digest:
             object.__setattr__(self, "digest", digest_of(self.body))
 
@@ -101,7 +101,7 @@ class Copy:
         return plain(self.body)
 
     def __repr__(self) -> str:
-        """Section 6: short and printable, for it gets into logs."""
+        """Return a short and printable text for logs (section 6)."""
         return f"<copy of {printable(self.url)}, HTTP {self.status}, {len(self.body)} octets>"
 
 
@@ -121,9 +121,9 @@ class Failure:
     stale: Copy | None
     """The last good copy, if there was one."""
     is_defect: bool = False
-    """Whether the robot failed, not the site: then KOSTER_UNAVAILABLE opens nothing."""
+    """Whether the robot failed, not the site: then KOSTER_UNAVAILABLE does not open the site."""
     no_such_host: bool = False
-    """Whether the host does not exist: then its requests do not wait."""
+    """Whether the host does not exist: then requests do not wait."""
 
 
 Known: TypeAlias = Copy | Failure
@@ -154,8 +154,8 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
 def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:
     """Return the reason why a copy counts as a temporary failure, or None.
 
-    It is an HTML page in place of a file: one that asks who you are shows no robots.txt, and may
-    not be there the next time.
+    The copy is an HTML page in place of a file. A challenge page hides the robots.txt, and may be
+    gone at the next attempt.
     """
     if policy.html is Html.DISALLOW or standing_stated(copy.status) is not Standing.OBEYED:
         return None
@@ -166,7 +166,7 @@ def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:
 
 
 def redirect_target(answer: Answer) -> str | None:
-    """Return the http or https URL that *answer* redirects to, None if to none."""
+    """Return the http or https URL to which *answer* redirects, or None."""
     # 3.1: "On server response indicating Redirection (HTTP Status Code 3XX) a
     # robot should follow the redirects until a resource can be found."
     location = answer.headers.get("location", "").strip()
@@ -199,8 +199,7 @@ def after_answer(
     """Return the new copy or failure of a site after *result*; *known* is the previous one.
 
     *jitter*, 0 to 1, lengthens the back-off of a failure by up to a quarter.
-    *began* is when it was decided to ask, in seconds since the epoch; by itself
-    *now*.
+    *began* is the time when the attempt began, in seconds since the epoch. The default is *now*.
     """
     copy = _received(result, known, now=now, policy=policy)
     reason = why_not_obeyed(copy, policy) if copy else _reason(result)
@@ -237,8 +236,8 @@ def _received(
     stated = standing_stated(result.status)
     if stated is Standing.UNAVAILABLE:
         return None
-    # Only a file has validators: with those of an error page the file that
-    # takes its place later can be answered by 304, and is never seen.
+    # Only a file has validators. With the validators of an error page, a server may answer 304
+    # when a file has replaced the page, and the file is never read.
     is_file = stated is Standing.OBEYED
     life_secs = stated_life(result.headers, now=now)
     return Copy(
@@ -274,8 +273,8 @@ def _renewed(answer: Answer, copy: Copy | None, *, now: float, policy: Policy) -
 def _expiry(life_secs: float | None, status: int, *, now: float, policy: Policy) -> float:
     """Return the time at which a copy received *now* stops being fresh.
 
-    *life_secs* is what ``stated_life`` returns. The bounds hold for it, and not for the default,
-    which is the user's own choice.
+    *life_secs* is the result of ``stated_life``. The bounds apply to a stated life, and not to the
+    default, which the user chooses.
     """
     # 3.4: "If no cache-control directives are present robots should default to
     # an expiry of 7 days."
@@ -291,22 +290,22 @@ def _default_life_secs(status: int, policy: Policy) -> float:
 
 
 def _validator(answer: Answer, name: str) -> str | None:
-    # Section 6: it is kept, and sent back as a request header.
+    # Section 6: a validator is kept, and sent back as a request header.
     value = answer.headers.get(name, "").strip()
     sound = value.isprintable() and 0 < len(value) <= _VALIDATOR_CHARS
     return value if sound else None
 
 
 def last_copy(known: Known | None) -> Copy | None:
-    """Return the last good copy of a site of which *known* is known."""
+    """Return the last good copy in *known*, or None."""
     return known.stale if isinstance(known, Failure) else known
 
 
 def _series(known: Known | None, *, began: float, now: float, policy: Policy) -> Failure | None:
     """Return the previous failure of the same series, None if a new series begins.
 
-    A series ends where nobody asks for long. How long an attempt takes, and how
-    long it waits for its turn, is no part of that.
+    A series ends after a long time without an attempt. The time of the attempt, and the time that
+    the attempt waits for a socket, do not count.
     """
     if not isinstance(known, Failure) or not has_been(known.asked, now):
         return None
@@ -322,14 +321,14 @@ def _reason(result: Answer | NoAnswer) -> str:
 
 
 def longest_life_secs(copy: Copy, policy: Policy) -> float:
-    """Return how long a copy like this one may be fresh under *policy*."""
+    """Return the longest life of a copy under *policy*, in seconds."""
     if copy.life_stated:
         return policy.expiry_max_secs
     return _default_life_secs(copy.status, policy)
 
 
 def longest_deferral_secs(policy: Policy) -> float:
-    """Return how long after a failure a site is asked again at the latest."""
+    """Return the longest time between a failure and the next attempt, in seconds."""
     return policy.defer_max_secs * (1 + _JITTER)
 
 

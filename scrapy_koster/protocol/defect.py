@@ -34,7 +34,7 @@ def returned(parser: Any, method: str, value: object, wanted: str) -> ParserDefe
 def guarded(parser: Any, method: str, call: Callable[[], _T]) -> _T:
     """Return what *call* returns; ParserDefectError for any error of this *method* of *parser*.
 
-    A CancelledError, StopIteration or IgnoreRequest would mean something else to who called it.
+    A CancelledError, StopIteration or IgnoreRequest would have another meaning for the caller.
     """
     try:
         return call()
@@ -45,7 +45,7 @@ def guarded(parser: Any, method: str, call: Callable[[], _T]) -> _T:
 
 
 def checked_parser(kind: type, made: Any) -> Any:
-    """Return *made*, of ``from_crawler`` of *kind*; ParserDefectError if it is no parser."""
+    """Return *made*, of ``from_crawler`` of *kind*; ParserDefectError for another object."""
     if not callable(getattr(made, "allowed", None)):
         raise returned(kind, "from_crawler", made, "a parser")
     return made
@@ -54,13 +54,13 @@ def checked_parser(kind: type, made: Any) -> Any:
 def bools_of(parser: Any) -> Permission:
     """Return ``allowed`` of *parser*, which raises ParserDefectError unless it returns a bool."""
     allowed: Permission = parser.allowed
-    # Ours returns a bool. It runs for every request, so nothing checks it.
+    # Our own method returns a bool. For speed, the result is not checked.
     if getattr(allowed, "__func__", None) is Decider.allowed:
         return allowed
 
     def checked(url: str, robot: str | bytes) -> bool:
         value: object = guarded(parser, "allowed", partial(allowed, url, robot))
-        # By identity: what else is true, such as a tuple or text, need not mean yes.
+        # By identity, because other true values, such as a tuple, need not mean yes.
         if value is True or value is False:
             return value
         raise returned(parser, "allowed", value, "True or False")

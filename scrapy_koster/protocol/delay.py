@@ -1,6 +1,6 @@
-"""Crawl-delay and Request-rate: how far apart the visits of a robot are to be.
+"""Crawl-delay and Request-rate: the time between the visits of a robot.
 
-Neither standard has them; both leave room for them ("extension", 3.2).
+Neither standard has these fields. Both standards allow extensions (3.2).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.line import Line, names_any
 
-# "1/10", "30/1m", "1/5m 0600-0845": it holds at all times of the day, since that is not read.
+# "1/10", "30/1m", "1/5m 0600-0845". The time of the day is not read: the rate always applies.
 _RATE = re.compile(rb"([0-9]{1,9})[ \t]*/[ \t]*([0-9]{1,9})[ \t]*([smh]?)(?:[ \t].*)?", re.DOTALL)
 _UNIT_SECS = {b"": 1, b"s": 1, b"m": 60, b"h": 3600}
 
 
 class Delay(NamedTuple):
-    """How far apart visits are to be, and where a file says so."""
+    """The time between two visits, and the line of the file."""
 
     secs: float
     """From the start of one visit to the start of the next, in seconds."""
     line: Line | None
-    """None where the parser names none."""
+    """None if the parser names no line."""
 
 
 class CrawlDelay(Enum):
@@ -35,9 +35,9 @@ class CrawlDelay(Enum):
 
     IGNORE = "ignore"
     OBEY = "obey"
-    """A delay longer than KOSTER_CRAWL_DELAY_MAX_SECS is kept as one of so many."""
+    """A delay longer than KOSTER_CRAWL_DELAY_MAX_SECS is shortened to that value."""
     REFUSE = "refuse"
-    """A site that asks for a longer delay than that is not visited."""
+    """A site with a longer delay is not visited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +49,16 @@ class Pace:
 
     @property
     def obeys(self) -> bool:
-        """Whether delays are kept at all."""
+        """Whether the crawl keeps delays."""
         return self.choice is not CrawlDelay.IGNORE
 
     def too_long(self, delay: Delay | None) -> Delay | None:
-        """Return *delay* if a site that asks for it is not visited, else None."""
+        """Return *delay* if a site with this delay is not visited, else None."""
         refuses = self.choice is CrawlDelay.REFUSE
         return delay if refuses and delay is not None and delay.secs > self.max_secs else None
 
     def kept(self, secs: float) -> float:
-        """Return how far apart visits are if a site asks for *secs*, in seconds."""
+        """Return the time between two visits to a site with a delay of *secs*, in seconds."""
         return min(secs, self.max_secs)
 
 
@@ -72,9 +72,9 @@ class LinesParser(Protocol):
 
 
 def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
-    """Return the longest delay that *robot* is asked to keep, None if there is none.
+    """Return the longest delay for *robot*, None without a delay.
 
-    Without a line if *parser* has no ``lines``, but the ``crawl_delay`` of Scrapy 2.18.
+    If *parser* has the ``crawl_delay`` of Scrapy 2.18, but no ``lines``, the delay has no line.
     """
     lines = guarded(parser, "lines", lambda: _lines_of(parser, robot))
     if isinstance(lines, Iterable):
@@ -93,9 +93,9 @@ def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
 def delay_or_limit(
     parser: Any, robot: str | bytes, *, pace: Pace, failed: Callable[[Exception], None]
 ) -> Delay | None:
-    """Return ``delay_of``; if *parser* raises, call *failed* and return the longest that is kept.
+    """Return ``delay_of``. If *parser* raises, call *failed* and return the longest delay.
 
-    Any class may be a parser, and none may have a site visited faster than it asks.
+    Any class may be a parser, and a defect must not make visits faster.
     """
     try:
         return delay_of(parser, robot)
@@ -109,12 +109,12 @@ def _lines_of(parser: Any, robot: str | bytes) -> Iterable[Line] | None:
 
 
 def names_delay(body: bytes) -> bool:
-    """Return whether a file may have one at all: most have none, and need not be read for it."""
+    """Return whether a file may have a delay. Most files need not be read for delays."""
     return names_any(body, FIELDS)
 
 
 def longest_delay(lines: Iterable[Line]) -> Delay | None:
-    """Return the longest delay of a Crawl-delay or Request-rate line, None where there is none."""
+    """Return the longest delay of a Crawl-delay or Request-rate line, or None."""
     found = [
         Delay(secs, line)
         for line in lines

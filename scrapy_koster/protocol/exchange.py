@@ -1,4 +1,4 @@
-"""What was sent and received to retrieve a /robots.txt, and the label of a body."""
+"""The requests and responses of a /robots.txt, and the digest of a body."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 def digest_of(body: bytes) -> str:
     """Return the label of a body: "sha256:" and its SHA-256 in lower-case hexadecimal digits.
 
-    It is what the field WARC-Payload-Digest of the body's record has.
+    The field WARC-Payload-Digest of an archived record has the same value.
     """
     return f"sha256:{sha256(body).hexdigest()}"
 
@@ -26,7 +26,7 @@ def is_digest(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request for a /robots.txt and its response, as they were sent and received."""
+    """A request for a /robots.txt, and the response."""
 
     url: str
     began: float
@@ -37,7 +37,7 @@ class Exchange:
     received: tuple[tuple[bytes, bytes], ...]
     """The header of the response, a pair for each line."""
     body: bytes
-    """As it was received, before its Content-Encoding is decoded."""
+    """The received bytes, before the Content-Encoding is decoded."""
     is_cut: bool
     """Whether the connection was ended before the body was whole, at KOSTER_MAX_BYTES."""
     protocol: str | None
@@ -47,5 +47,5 @@ class Exchange:
     digest: str
 
     def __repr__(self) -> str:
-        """Section 6: short and printable, for it gets into logs."""
+        """Return a short and printable text for logs (section 6)."""
         return f"<{self.status} {printable(self.url)}, {len(self.body)} octets>"

@@ -1,4 +1,4 @@
-"""3.2, 3.3: the lines of a /robots.txt file, as both standards have them.
+"""3.2, 3.3: the lines of a /robots.txt file, which are the same in both standards.
 
 RFC 9309 has the same lines (2.2): ``<Field> ":" <value>``, a comment from "#" on, and
 CR, LF or CRLF at the end. The letters and numbers (B1, B7, ...) are the rows of the
@@ -54,7 +54,7 @@ class Line(NamedTuple):
     field: bytes
     """In lower case."""
     value: bytes
-    """Without the space around it and without a comment."""
+    """The value without a comment and without space at its ends."""
 
 
 def is_wide(body: bytes) -> bool:
@@ -74,7 +74,7 @@ def narrow(body: bytes) -> bytes:
 
 
 def plain(body: bytes) -> bytes:
-    """Return the text of a file: ``narrow``, and out of the page in which a browser shows it."""
+    """Return a file in UTF-8, without the page in which a browser shows a text file."""
     return _unwrapped(narrow(body))
 
 
@@ -85,12 +85,12 @@ def is_viewer_page(body: bytes) -> bool:
 
 def _wide_encoding(body: bytes) -> str | None:
     """Return the encoding of a file whose characters have two octets or four, read as two."""
-    # 5.1: if ASCII follows the mark, its lines have no zeros, and are read as they are.
+    # 5.1: if ASCII follows the mark, the lines have no zeros, and are read without decoding.
     is_marked = body.startswith(_WIDE_MARKS) and b"\x00" in body
     if not is_marked:
         start = body[:_LOOKED_AT]
-        # Of most files the first octets say that there are no zeros. A file of octets with some
-        # zeros in it has lines that can be read as they are.
+        # Most files have no zeros in the first bytes. The lines of a file with few zeros can be
+        # read without decoding.
         if b"\x00" not in body[:4] or 3 * start.count(0) <= len(start):
             return None
     return "utf-16-be" if body[0] == 0 or body.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
@@ -99,8 +99,8 @@ def _wide_encoding(body: bytes) -> str | None:
 def whole_lines(body: bytes, max_bytes: int) -> bytes:
     """Return the lines that are whole in the first *max_bytes* of a file.
 
-    B16: what is cut at a limit (section 6) is cut where a line ends: half a
-    path would forbid or allow more than the whole.
+    B16: a file is cut at a limit (section 6) where a line ends, because half a path would forbid
+    or allow more than the whole path.
     """
     if len(body) <= max_bytes:
         return body
@@ -136,7 +136,7 @@ def names_any(body: bytes, fields: Iterable[bytes]) -> bool:
 
 
 def lines_with(body: bytes, field: bytes) -> Iterator[Line]:
-    """Yield all lines with *field*, in lower case, in records and outside of them."""
+    """Yield the lines with *field*, in lower case, inside and outside of records."""
     text, name = with_line_feeds(body), field.decode()
     number = counted = 0
     for found in LINE.finditer(text):
@@ -146,7 +146,7 @@ def lines_with(body: bytes, field: bytes) -> Iterator[Line]:
             yield Line(number, field, found[2].encode("latin-1"))
 
 
-# The page in which a browser shows a text file: a crawl that renders gets it for robots.txt.
+# The page in which a browser shows a text file. A crawl with a browser gets such a page.
 
 _SPACES = b" \t\n\r\f\v\xef\xbb\xbf"
 _PAGE = re.compile(rb"[%b]*<" % _SPACES)
@@ -155,11 +155,11 @@ _TAG = re.compile(rb"<[^<>]*>")
 
 
 def _unwrapped(body: bytes) -> bytes:
-    """Return the text of a page whose body is one ``<pre>`` of text; any other file as it is."""
+    """Return the text of a page with one ``<pre>`` in its body, and other files unchanged."""
     pre = _PRE.search(body) if _PAGE.match(body) else None
     if pre is None:
         return body
-    # What a head has is not shown. Both parts may begin within an end tag.
+    # The head of a page is not shown. Both parts may begin within an end tag.
     front, behind = body[: pre.start()].rpartition(b"</head")[1:], body[pre.end() :]
     shown = _TAG.sub(b"", b"".join(front) + b"</pre" * bool(behind) + behind)
     return body if shown.strip(_SPACES) else _unescaped(pre[1])

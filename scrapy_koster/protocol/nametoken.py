@@ -20,10 +20,9 @@ _SEVERAL = re.compile(f"{TOKEN}(?:[ \t]*,[ \t]*{TOKEN})+")
 def name_token(user_agent: str | bytes) -> str:
     """Return the name token of a User-agent header, in lower case.
 
-    A10: it is the leading run of token characters, so that
-    ``FigTree/0.1 Robot libwww-perl/5.04`` is the robot ``figtree``. A bare
-    token is its own token. The empty string, where the header starts with
-    none, names no robot: only the ``*`` record can apply to it.
+    A10: the name token is the leading run of token characters. ``FigTree/0.1 Robot
+    libwww-perl/5.04`` is the robot ``figtree``. If the header does not start with a token, return
+    "": only the ``*`` record can apply to this robot.
     """
     match = _TOKEN.match(_text(user_agent))
     return match[0].lower() if match else ""
@@ -34,7 +33,7 @@ def names_of(robot: str | bytes) -> tuple[str, ...]:
     """Return the name tokens of a robot in lower case, the preferred one first.
 
     A robot may have several names: ``figtree-images, figtree`` obeys the record of the first
-    that has one. A User-agent header has one name, its ``name_token``.
+    with a record. A User-agent header has one name: the ``name_token``.
     """
     if _SEVERAL.fullmatch(text := _text(robot)):
         return tuple(map(str.lower, _TOKEN.findall(text)))
@@ -42,7 +41,7 @@ def names_of(robot: str | bytes) -> tuple[str, ...]:
 
 
 def joined(robot: Any) -> Any:
-    """Return a list or tuple of names as one text, in which ``names_of`` finds them.
+    """Return a list or tuple of names as one text for ``names_of``.
 
     Anything else is returned as it is. Raises ValueError if one of them is no name token.
     """
@@ -56,7 +55,7 @@ def joined(robot: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def other_tokens(user_agent: str | bytes) -> frozenset[str]:
-    """Return the tokens of a User-agent header behind its name token, in lower case.
+    """Return the tokens of a User-agent header after the name token, in lower case.
 
     RFC 9309, 2.2.1: the product token of ``Mozilla/5.0 (compatible; ExampleBot/0.1)``
     is ``ExampleBot``, "a substring of the User-Agent HTTP header". Several names in order

@@ -1,4 +1,4 @@
-"""3.2.2: the path portion of a URL, and how each of the two standards compares it."""
+"""3.2.2: the path portion of a URL, and how the two standards compare paths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENCODED_SLASH = "\u0100"
 _OF_THE_DRAFT = {**_OCTETS, "2F": ENCODED_SLASH, "2f": ENCODED_SLASH}
 
 # RFC 9309, 2.2.2: a reserved octet is "percent-encoded as defined by RFC 3986" and so
-# equals its escape, but for the two that part a path: "/", and "?" where its query begins.
+# equals its escape. The exceptions are "/", and the "?" at which the query begins.
 ENCODED_QUESTION = "\u0101"
 _OF_RFC_9309 = {**_OF_THE_DRAFT, "3F": ENCODED_QUESTION, "3f": ENCODED_QUESTION}
 
@@ -19,22 +19,22 @@ _OF_RFC_9309 = {**_OF_THE_DRAFT, "3F": ENCODED_QUESTION, "3f": ENCODED_QUESTION}
 def url_path(url: str | bytes) -> str:
     """Return the path portion of an absolute *url* (3.2.2), to compare with.
 
-    C4: path, parameters and query as they were sent, without the fragment; an
-    empty path is "/". The escapes are decoded (C3).
+    C4: path, parameters and query of the sent URL, without the fragment. An empty path is "/". The
+    escapes are decoded (C3).
     """
     return unescape(origin_and_path(url)[1])
 
 
 def is_robots_txt(url: str | bytes) -> bool:
     """Whether *url* is "the /robots.txt URL", always allowed (3.2.2)."""
-    # Most are not, and each request to a new site is looked at.
+    # For speed: this is called for each request to a new site.
     if isinstance(url, str) and "/robots.txt" not in url and "%" not in url:
         return False
     return url_path(url) == "/robots.txt"
 
 
 def origin_and_path(url: str | bytes) -> tuple[str, str]:
-    """Return what is before the path portion of *url*, and the path portion, as they are."""
+    """Return the part of *url* before the path portion, and the path portion, not decoded."""
     if isinstance(url, bytes):
         url = url.decode("latin-1")
     elif not url.isascii():  # B4: a URL's text is UTF-8
@@ -49,14 +49,14 @@ def origin_and_path(url: str | bytes) -> tuple[str, str]:
 
 
 def unescape(path: str) -> str:
-    """Decode each escape once (3.2.2): C3, a malformed one stands for itself."""
+    """Decode each escape once (3.2.2). C3: a malformed escape is not changed."""
     return _decoded(path, _OF_THE_DRAFT) if "%" in path else path
 
 
 def unescape_by_rfc9309(path: str) -> str:
-    """Return *path* so that equal octets are those that RFC 9309 takes for equal (2.2.2).
+    """Return *path* so that octets are equal if RFC 9309 compares them as equal (2.2.2).
 
-    What its example spells out is that of a query: its slashes are data, so that
+    The example in 2.2.2 has a query. The slashes of a query are data, so
     ``?baz=https://foo.bar`` equals ``?baz=https%3A%2F%2Ffoo.bar``.
     """
     if "%" not in path:

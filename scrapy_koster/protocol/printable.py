@@ -8,7 +8,7 @@ _ERROR_CHARS = 1000
 def printable(text: str | bytes, limit: int = 200) -> str:
     """Return *text* with escapes for unprintable characters, as repr() writes them.
 
-    The result has *limit* characters at most; "..." stands for what is cut.
+    The result has *limit* characters at most; "..." replaces the rest.
     Octets are shown as latin-1.
     """
     start = text[: limit + 1]
@@ -19,7 +19,7 @@ def printable(text: str | bytes, limit: int = 200) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return all of *text* with escapes for unprintable characters."""
+    """Return the whole *text* with escapes for unprintable characters."""
     return text if text.isprintable() else "".join(map(_shown, text))
 
 

@@ -43,9 +43,9 @@ _ROBOTS_KEPT = 8
 
 
 def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T]) -> _T:
-    """Return the value of a robot in *found*, made by *make* if it is missing.
+    """Return the value of a robot in *found*. If there is none, use *make*.
 
-    So a crawl that sends many User-agent headers costs no more than that a file.
+    Only eight values are kept, so a crawl with many User-agent headers uses little memory.
     """
     if robot not in found:
         if len(found) >= _ROBOTS_KEPT:
@@ -57,8 +57,7 @@ def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T
 class Decider(ABC):
     """A /robots.txt file that has been read.
 
-    A robot is given by its name token or by a whole User-agent header (A10). Its rules are kept,
-    for eight robots at a time.
+    A robot is a name token or a whole User-agent header (A10). The rules of eight robots are kept.
     """
 
     __slots__ = ("_rules",)
@@ -77,7 +76,7 @@ class Decider(ABC):
         return True
 
     def rules(self, robot: str | bytes) -> list[Rules]:
-        """Return the rules that *robot* obeys: each of the list must allow a URL."""
+        """Return the lists of rules for *robot*. A URL must be allowed by each of the lists."""
         return kept(self._rules, robot, lambda: self._read(robot))
 
     def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
@@ -92,7 +91,7 @@ class Decider(ABC):
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
         """Return the lines with one of *fields*, in lower case, that *robot* obeys as rules.
 
-        Apart are those that decide by themselves: of each standard, and of each name of the robot.
+        There is one list for each standard and each name of the robot.
         """
 
     @abstractmethod
@@ -101,7 +100,7 @@ class Decider(ABC):
 
 
 class Reading(Decider):
-    """A /robots.txt file as one of the standards reads it. The octets of the file are kept."""
+    """A /robots.txt file under one of the standards."""
 
     __slots__ = ("_body",)
 
@@ -157,14 +156,14 @@ class Reading(Decider):
         return next(iter(self.records(robot)), None)
 
     def records(self, robot: str | bytes) -> list[Record]:
-        """Return the records that *robot* must obey, with all their lines."""
+        """Return the records that *robot* must obey, with their lines."""
         found = {group for name in self.names(robot) for group in self._groups(name)}
         return list(records(self._text, sorted(found)))
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
         """Return the lines with one of *fields*, in lower case, that *robot* obeys.
 
-        Apart are those of each name of the robot.
+        There is one list for each name of the robot.
         """
         if not names_any(self._body, fields):
             return []
@@ -178,9 +177,9 @@ class Reading(Decider):
         ]
 
     def name_of(self, robot: str | bytes) -> str:
-        """Return the name by which *robot* finds its record: of several the first that has one.
+        """Return the name by which *robot* finds its record.
 
-        If none has one, it is the first of all.
+        If the robot has several names, use the first name with a record, or else the first name.
         """
         names = names_of(robot)
         if len(names) == 1:
@@ -205,7 +204,7 @@ class Reading(Decider):
 
 
 class RobotsTxt(Reading):
-    """A /robots.txt file as the draft reads it."""
+    """A /robots.txt file under the draft."""
 
     __slots__ = ()
 
@@ -217,11 +216,10 @@ class RobotsTxt(Reading):
 
 
 class Rfc9309(Reading):
-    """A /robots.txt file as RFC 9309 reads it.
+    """A /robots.txt file under RFC 9309.
 
-    Its lines are those of the draft (``line``). If RFC 9309 is silent, docs/semantics.md decides
-    for both standards; if parsers of today go beyond its text (misspelt fields, lines without a
-    colon), this does not.
+    The lines are the same as in the draft (``line``). If RFC 9309 is silent, docs/semantics.md
+    decides for both standards. Misspelt fields and lines without a colon are not read.
     """
 
     __slots__ = ()
@@ -234,8 +232,8 @@ class Rfc9309(Reading):
 
     def names(self, robot: str | bytes) -> list[str]:
         """Return the names whose groups *robot* obeys, in lower case."""
-        # Which token of a header is the product token cannot be told. The groups of the others
-        # may only forbid more: none of them takes the place of those of the name token, or of "*".
+        # Any token of a header may be the product token. The groups for the other tokens are added
+        # to the groups for the name token or for "*", so they can only forbid more.
         names = [self.name_of(robot)]
         if others := other_tokens(robot):
             agents = AGENT_LINE.findall(in_lower_case(self._text))
@@ -244,14 +242,14 @@ class Rfc9309(Reading):
 
 
 class Corrected(Rfc9309):
-    """A file by RFC 9309, with lines put right that it does not read. Numbers are the file's."""
+    """A corrected file under RFC 9309. The line numbers are the numbers of the original file."""
 
     __slots__ = ("_numbers", "_written")
 
     def __init__(self, written: bytes, right: bytes) -> None:
         super().__init__(right)
         self._written = written
-        # CR parts what is one line of the file (``unhidden``).
+        # A CR separates rules that are one line of the file (``unhidden``).
         ends = re.findall(rb"[\r\n]", right)
         self._numbers = array("I", accumulate((end == b"\n" for end in ends), initial=1))
 
@@ -272,10 +270,10 @@ class Corrected(Rfc9309):
 
 
 class Strictest(Decider):
-    """A /robots.txt file as both standards read it, and as parsers of today read other lines.
+    """A /robots.txt file under both standards, and with lines that only other parsers read.
 
-    What one of these readings forbids is forbidden. The third reading is by RFC 9309. Only a file
-    with hidden or misspelt lines has it.
+    A URL is forbidden if one of the readings forbids the URL. If the file has hidden or misspelt
+    lines, the third reading is that of the corrected file by RFC 9309.
     """
 
     __slots__ = ("_body", "_readings")
@@ -290,8 +288,8 @@ class Strictest(Decider):
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line of the standard that decided.
 
-        That is the draft if both say the same; if both forbid the URL the ruling
-        has that of RFC 9309 as ``also``. If neither does, another line may forbid it.
+        If both standards agree, return the ruling of the draft. If both forbid the URL, ``also`` is
+        the ruling of RFC 9309. If both allow the URL, a misspelt line may forbid it.
         """
         draft, rfc9309, *misspelt = [each.ruling(url, robot) for each in self._readings]
         if not draft.allowed:
@@ -306,7 +304,7 @@ class Strictest(Decider):
         return draft or rfc9309
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
-        """Return the lines of each reading apart."""
+        """Return the lines of each reading, in lists of their own."""
         return [apart for each in self._readings for apart in each.lines_apart(robot, *fields)]
 
     def _read(self, robot: str | bytes) -> list[Rules]:

@@ -1,7 +1,7 @@
 """3.2, 3.2.1: the records of a /robots.txt file, which RFC 9309 calls groups (2.1, 2.2.1).
 
 The letters and numbers in the comments (A1, B12, ...) are the rows of the
-decision table in docs/semantics.md, for what the draft leaves open.
+decision table in docs/semantics.md, for questions that the draft leaves open.
 """
 
 from __future__ import annotations
@@ -46,31 +46,30 @@ class Group(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The records of a file that a robot can obey. The second are used if the first are none."""
+    """The records of a file for a robot: by name, and by "*" if there is no record by name."""
 
     named: list[Group]
     default: list[Group]
 
 
 def parse(body: bytes) -> list[Record]:
-    """Return the records of a file, in their order. Never raises."""
+    """Return the records of a file, in order. Never raises."""
     text = with_line_feeds(body)
     return list(records(text, (group for _, group in _with_rules(text))))
 
 
-@lru_cache(maxsize=16)  # each request to a site that has none asks again
+@lru_cache(maxsize=16)  # called for each request to a site without rules
 def has_record(body: bytes) -> bool:
-    """Whether a file has a record: of an empty one, an HTML page and the like it is false."""
+    """Whether a file has a record. An empty file and an HTML page have none."""
     return next(_with_rules(with_line_feeds(body)), None) is not None
 
 
 def groups(text: str, rule_line: re.Pattern[str]) -> Iterator[tuple[list[str], Group]]:
     """Yield the groups of a file, each with the values of its agent lines.
 
-    A group is one or more agent lines and all up to the next agent line that
-    has a *rule_line* before it (B13). B12: a blank line inside it is ignored. B6,
-    B11: so is a line that has no colon or whose field is no token. B14: rules
-    before any agent line are in no group.
+    A group begins with one or more agent lines, and ends before the next agent line after a
+    *rule_line* (B13). Blank lines are ignored (B12), and so are lines without a colon or with an
+    invalid field (B6, B11). Rules before the first agent line are in no group (B14).
     """
     agents: list[str] = []
     start = rules = 0
@@ -165,8 +164,8 @@ def heading(text: str, group: Group) -> Heading:
 def instructions(record: Record) -> Iterator[tuple[str, Line]]:
     """Yield the Allow and Disallow lines of a record that can match anything.
 
-    Each with its path, in the order in which they are tried (C1). C2: a line
-    without a path matches nothing.
+    Each line has its path, in the order of the comparison (C1). C2: a line without a path is left
+    out.
     """
     for rule in record.rules:
         if rule.value and rule.field in (b"disallow", b"allow"):

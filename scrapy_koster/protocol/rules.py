@@ -22,7 +22,7 @@ from scrapy_koster.protocol.path import (
 from scrapy_koster.protocol.records import Group
 
 Matcher: TypeAlias = Callable[[str], bool]
-"""Whether a rule of RFC 9309 matches a path, as ``unescape_by_rfc9309`` returns it."""
+"""Whether a rule of RFC 9309 matches a path from ``unescape_by_rfc9309``."""
 
 _ENCODED = re.compile(f"[{ENCODED_SLASH}{ENCODED_QUESTION}]")
 _AS_DATA = str.maketrans({ENCODED_SLASH: "/", ENCODED_QUESTION: "?"})
@@ -56,10 +56,10 @@ class Rules:
     __slots__ = ("_allow", "_disallow", "_kinds", "_paths", "_tests", "groups")
 
     unescape = staticmethod(unescape)
-    """Returns a path as it is compared. C5: one without a slash in front matches nothing."""
+    """Returns a path for the comparison. C5: a rule without a slash in front does not match."""
 
     def __init__(self, text: str, groups: Sequence[Group]) -> None:
-        """*groups* are those of the file *text* that the robot obeys."""
+        """*groups* are the groups in the file *text* for the robot."""
         self.groups = groups
         rules = _rules_in(text, tuple(groups))
         self._kinds = [kind for kind, _ in rules]
@@ -90,7 +90,7 @@ class Rules:
         )
 
     def _first(self, places: Iterator[int]) -> int:
-        """Return the one of *places*, in the order of the file, whose rule is used; -1 for none."""
+        """Return the place of the rule to use from *places*, in the order of the file, or -1."""
         return next(places, -1)
 
     def _test(self, path: str) -> str | Matcher:
@@ -111,7 +111,7 @@ class RulesOfRfc9309(Rules):
         return min(places, key=order, default=-1)
 
     def _test(self, path: str) -> str | Matcher:
-        # A star at the end matches what no star matches.
+        # A star at the end changes nothing.
         prefix = path.rstrip("*")
         is_pattern = "*" in prefix or path.endswith("$")
         return matcher_of(path) if is_pattern else unescape_by_rfc9309(prefix)
@@ -120,7 +120,7 @@ class RulesOfRfc9309(Rules):
 def octets_of_rule(path: str) -> int:
     """Return how many octets the path of a rule has in a comparison (RFC 9309, 2.2.2).
 
-    What is neither reserved nor unreserved is percent-encoded before: that is three.
+    Octets that are neither reserved nor unreserved are percent-encoded first, and count as three.
     """
     if not _NO_URI_OCTET.search(path):
         return len(path)
@@ -136,9 +136,9 @@ def is_special(path: str) -> bool:
 def matcher_of(path: str) -> Matcher:
     """Return a function that matches paths with the path of a rule (RFC 9309, 2.2.3).
 
-    The path is split at its stars. Each piece is looked for from the end of the one before,
-    leftmost: what is found further left leaves more room for the rest, so nothing is ever tried
-    again. The first piece stands at the start, the last at the end if there is a "$".
+    The path is split at the stars. The search for a piece begins at the end of the last match, and
+    uses the leftmost match, which leaves most room for the rest. So a search is never repeated. The
+    first piece must be at the start, and the last at the end if there is a "$".
     """
     is_anchored = path.endswith("$")
     head, *pieces = _pieces(path.removesuffix("$"))
@@ -161,7 +161,7 @@ def matcher_of(path: str) -> Matcher:
 
 
 def _pieces(path: str) -> Iterable[str]:
-    """Return the pieces before, between and after the stars, as they are compared."""
+    """Return the pieces before, between and after the stars, for the comparison."""
     pieces = path.split("*")
     return _decoded(pieces) if "%" in path else pieces
 
@@ -174,7 +174,7 @@ def _decoded(pieces: list[str]) -> Iterator[str]:
 
 
 def _find(piece: str, path: str, start: int) -> int:
-    """Return where *piece* stands in *path*, or -1. In a query all slashes are data (2.2.2)."""
+    """Return the index of *piece* in *path*, or -1. In a query, slashes are data (2.2.2)."""
     found = path.find(piece, start)
     if found < 0 and _ENCODED.search(piece) and "?" in path:
         return path.find(piece.translate(_AS_DATA), max(start, path.index("?") + 1))
