@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from scrapy_koster.checker.record import instructions
 from scrapy_koster.checker.seen import Seen
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.reading import Rfc9309
-from scrapy_koster.protocol.records import Record, instructions
+from scrapy_koster.protocol.records import Record
 
 HAZARDS = {"K023", "K024", "K026", "K033", "K042", "K043", "K047", "K049"}
 """Codes of findings that can mean a different line for RFC 9309."""

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from scrapy_koster.checker.seen import AGENT, NAME_TOKEN, RULES, Seen, SourceLine
 from scrapy_koster.protocol.line import CONTENT_USAGE, Line
-from scrapy_koster.protocol.records import Record, instructions
+from scrapy_koster.protocol.path import unescape
+from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL
 
 _COMPARED_BYTES = 16_000
@@ -171,3 +172,14 @@ def _shadows(record: Record) -> Iterator[_Shadow]:
             yield _Shadow(order, rule, around[-1][2])
         else:
             around.append((path, order, rule))
+
+
+def instructions(record: Record) -> Iterator[tuple[str, Line]]:
+    """Yield the Allow and Disallow lines of a record that can match anything.
+
+    Each line has its path, in the order of the comparison (C1). C2: a line without a path is left
+    out.
+    """
+    for rule in record.rules:
+        if rule.value and rule.field in (b"disallow", b"allow"):
+            yield unescape(rule.value.decode("latin-1")), rule

@@ -12,7 +12,7 @@ _SECONDS = re.compile(r'("?)([0-9]+)\1')
 
 # RFC 9111 1.2.2: a number too great to represent is taken as 2^31.
 _MOST_SECONDS = 2.0**31
-# The longest of RFC 9110 5.6.7 has 33; int() is not linear in what looks like a year.
+# The longest date of RFC 9110 5.6.7 has 33 characters. int() is not linear for a long year.
 _DATE_CHARS = 100
 
 
@@ -32,7 +32,7 @@ def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
 def stated_life(headers: Mapping[str, str], *, now: float) -> float | None:
     """Return the lifetime of a copy in seconds by *headers*, None if no header states one.
 
-    A field that cannot be read counts as absent.
+    An invalid field counts as absent.
     """
     # 3.4: "Standard HTTP cache-control mechanisms can be used by both origin
     # server and robots"
@@ -65,8 +65,8 @@ def _life_to_expires(headers: Mapping[str, str], *, now: float) -> float | None:
     expires = _date(field)
     if expires is None:
         return None
-    # RFC 9111 4.2.1: Expires minus Date, so that the server's clock need not be
-    # right. Without Date the time left is already what it is: Age is in it.
+    # RFC 9111 4.2.1: Expires minus Date, so the server's clock need not be right. Without Date,
+    # the difference to now includes the age.
     date = _date(headers.get("date", ""))
     return expires - now if date is None else expires - date - _age(headers)
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Cause(Enum):
-    """Why a URL that a reading allows is a hazard: the first that holds."""
+    """Why an allowed URL is a hazard: the first of these causes that holds."""
 
     words: str
-    """As the log and the report explain it."""
+    """The explanation in the log and in the report."""
 
     def __new__(cls, value: str, words: str) -> Cause:  # noqa: PYI034
         """*value* is the name in stats and JSON."""
@@ -50,9 +50,9 @@ class Hazard(NamedTuple):
 
     cause: Cause
     draft: Ruling
-    """Of RFC 9309 if that is the reading in use."""
+    """The ruling that allows the URL: of the draft, or of RFC 9309 if the crawl uses RFC 9309."""
     rfc9309: Ruling
-    """By the hidden line if that is the cause."""
+    """The ruling that forbids the URL: of RFC 9309, or by a hidden line."""
 
     def because(self, robot: str) -> str:
         """Return in words the reason why one reading allows the URL and another forbids it."""
@@ -77,7 +77,7 @@ class Watch:
     def hazard(self, url: str, *, is_plain: bool = False) -> Hazard | None:
         """Return the hazard of *url*, which is allowed; None if all readings allow it.
 
-        *is_plain*: it has one spelling (``rewriting``).
+        *is_plain*: the URL has one spelling (``rewriting``).
         """
         for spelling in (url,) if is_plain else sent_as(url):
             for each in (self.rfc9309, self.unhidden):
@@ -91,7 +91,7 @@ class Watch:
 
     def _cause(self, url: str, draft: Ruling, rfc9309: Ruling) -> Cause:
         """Return the first cause that holds."""
-        assert rfc9309.record is not None  # it forbids
+        assert rfc9309.record is not None  # a rule forbids the URL
         assert rfc9309.rule is not None
         obeyed = self.reading.record(self.robot)
         if obeyed is None or not self._are_for_one_name(obeyed, rfc9309.record):

@@ -15,8 +15,8 @@ _BEGINS_WITH_TAG = re.compile(f"{_SPACE}<")
 _LINE_OF_PAGE = re.compile(r"[\r\n][ \t]*<(?:html|!doctype)\b", re.IGNORECASE)
 _LOOKED_AT = 1000
 
-# How challenge pages name their product: in a tag, or where its script begins. A page that only
-# writes about a product has it elsewhere, and pages behind Cloudflare, Imperva or DataDome have
+# Challenge pages name their product in a tag, or at the start of a script. An article about a
+# product has the name in other places, and pages behind Cloudflare, Imperva or DataDome have
 # other scripts of theirs.
 _TAG = rb"<[a-z]+\b[^<>]{0,600}"
 _SCRIPT = rb"<script\b[^<>]{0,300}>[^<]{0,600}"
@@ -36,8 +36,8 @@ _PRODUCTS = {
 }
 _CHALLENGES = {name: re.compile(each, re.IGNORECASE) for name, each in _PRODUCTS.items()}
 
-# What a page has that shows nothing to people. Each part ends at what ends it or does not match,
-# so that all of it takes a time that is linear in the length of the page.
+# The parts of a page that show nothing to people. A part without an end does not match, so the
+# time is linear in the length of the page.
 _UNSEEN = re.compile(
     rb"(?:\s+|<!--.*?-->|<[!?](?!--)[^>]*>|</?(?:html|head|body)\b[^>]*>"
     rb"|<(?P<meta>meta\b[^>]*)>|<title\b[^>]*>[^<]*</title\s*>"
@@ -55,12 +55,12 @@ class HtmlPage:
     """The product or the kind of the challenge, "" for an ordinary page."""
 
     def __str__(self) -> str:
-        """Return it in words."""
+        """Return the description for messages."""
         return f"a challenge page ({self.challenge})" if self.challenge else "an HTML page"
 
 
 def is_html(body: bytes) -> bool:
-    """Whether a file begins as an HTML page does. It may have rules all the same."""
+    """Whether a file begins like an HTML page. The file may have rules."""
     if b"<" not in body:  # for speed alone
         return False
     text = narrow(body).decode("utf-8", "replace")
@@ -69,7 +69,7 @@ def is_html(body: bytes) -> bool:
 
 @lru_cache(maxsize=16)  # each step of a site asks again
 def page_in_place(body: bytes) -> HtmlPage | None:
-    """Return the HTML page that stands in place of a robots.txt, None if there are rules."""
+    """Return the HTML page in place of a robots.txt, None if the file has rules."""
     if not is_html(body) or has_record(body):
         return None
     return HtmlPage(_challenge(narrow(body).removeprefix(b"\xef\xbb\xbf")))

@@ -12,17 +12,17 @@ from html import unescape
 EVERY_ROBOT = "robots"
 """The name of a META tag that addresses every robot."""
 
-# The theory. Where a tag begins depends on all that is before it: <meta> in a comment, in
-# a title or in the value of an attribute is text. So a page is read from its start, as 13.2
-# has it, up to the last tag that may have one of the names: most pages have none, and are
-# not read at all. Elements are not nested here: a tag in a template or a CDATA section counts,
-# and SVG is read as HTML is. That obeys more tags than a browser makes, in pages that nobody has.
+# The theory. The start of a tag depends on the text before the tag: <meta> in a comment, in
+# a title or in the value of an attribute is text. So a page is read from the start, as in 13.2,
+# up to the last tag that may have one of the names. Most pages have no such tag, and are not read.
+# Elements are not nested here: a tag in a template or a CDATA section counts, and SVG is read as
+# HTML. So more tags may be obeyed than a browser would find.
 #
-# It takes a time that is linear in the length of the page: it goes on where a tag ends, and
-# never back.
+# The time is linear in the length of the page: the search goes on at the end of a tag, and never
+# goes back.
 
 # 13.2.5.32 to 13.2.5.39: attributes, up to the ">" that no quotes protect or to the
-# end. The pattern cannot fail, so it never goes back; its bound keeps memory small.
+# end. The pattern cannot fail, so there is no backtracking. The bound keeps memory small.
 _SPACE = rb"\t\n\f\r "
 _ATTRIBUTE = (
     rb"([^%(s)s/>][^%(s)s/>=]*)"
@@ -37,7 +37,7 @@ _ATTRIBUTES = re.compile(
 _TAG = re.compile(rb"<(/?)([a-z][^%s/>]*)" % _SPACE)
 _COMMENT_END = re.compile(rb"(?<=<!--)-?>|--!?>")
 
-# 13.2.6.4: their content is text. That of noscript is markup: robots run no scripts.
+# 13.2.6.4: elements with text as content. noscript has markup, because robots run no scripts.
 _TEXT_END = {
     name: re.compile(rb"</%s(?=[%s/>])" % (name, _SPACE))
     for name in b"iframe noembed noframes script style textarea title xmp".split()
@@ -45,7 +45,7 @@ _TEXT_END = {
 
 
 def metas_of_page(html: bytes, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the (name, content) of the META tags of a page, of all that have one of *names*.
+    """Yield the (name, content) of the META tags of a page, at least of tags with one of *names*.
 
     *html* may have any encoding in which ASCII is ASCII; *names* are in lower case. A name that
     the page writes with character references is not looked for.
@@ -78,7 +78,7 @@ def _text(value: bytes) -> str:
 
 
 def _meta_tags(html: bytes, last: int) -> Iterator[slice]:
-    """Yield where the META tags of *html*, in lower case, are that begin at *last* or before."""
+    """Yield the places of the META tags of *html*, in lower case, up to the one at *last*."""
     position = 0
     while 0 <= (start := html.find(b"<", position)) <= last:
         tag = _TAG.match(html, start)
@@ -99,7 +99,7 @@ def _meta_tags(html: bytes, last: int) -> Iterator[slice]:
 def _before_end(html: bytes, inside: int) -> re.Match[bytes]:
     """Match the attributes of a tag, up to its ">" or the end of the page.
 
-    The last of its attributes suffice; group 1 is what follows them.
+    The match has the last attributes only. Group 1 is the text after the attributes.
     """
     while True:
         rest = _ATTRIBUTES.match(html, inside)

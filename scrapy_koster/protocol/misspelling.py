@@ -1,4 +1,4 @@
-"""Misspelt lines of a robots.txt, as the parser that Google published reads them.
+"""Misspelt and hidden lines of a robots.txt, as other parsers read them.
 
 Neither standard knows them. They are read so by ``Strictest`` only, to forbid more. What is
 accepted is listed in docs/semantics.md.
@@ -31,7 +31,7 @@ _FIELD_LINE = re.compile(f"\n{SP}[a-z_-]{{4,}}{SP}:", ANY_CASE)
 
 @lru_cache(maxsize=16)  # each step of a site asks again
 def has_only_other_lines(body: bytes) -> bool:
-    """Whether a file says something in no line that could be one of a robots.txt or misspelt."""
+    """Whether a file has text, but no line that could be a line of a robots.txt."""
     text = with_line_feeds(body)
     if _FIELD_LINE.search(text) or not _TEXT_LINE.search(text):
         return False
@@ -46,7 +46,7 @@ def has_other_record(body: bytes) -> bool:
 
 
 def corrected(body: bytes) -> bytes | None:
-    """Return a file ``unhidden`` and with its misspelt lines put right, None if it has neither."""
+    """Return a file with hidden and misspelt lines corrected, None if there are no such lines."""
     seen = unhidden(body)
     text = with_line_feeds(body) if seen is None else "\n" + seen.decode("latin-1")
     right = _LINE.sub(_corrected, text)
@@ -65,10 +65,10 @@ def _corrected(line: re.Match[str]) -> str:
 
 
 def as_written(body: bytes, line: Line) -> Line:
-    """Return *line*, of a file that was ``corrected``, with its field as *body* has it."""
+    """Return *line* of a ``corrected`` file with the original field in *body*."""
     text = "\n" + lines(body)[line.number - 1].decode("latin-1")
     found = _LINE.match(text)
-    # A line that is ``hidden`` is shown as it is meant.
+    # A hidden line is shown in its corrected form.
     if not found or not re.fullmatch("[\t -~]*", found[2]):
         return line
     name = found[1] + found[2] if found[3] else found[1]
@@ -76,10 +76,10 @@ def as_written(body: bytes, line: Line) -> Line:
 
 
 # Hidden lines: behind markup, or with other space than SP and HT around. "-->User-agent: *" is one,
-# and "Disallow: /a" with a no-break space. Other parsers read some of them.
+# and "Disallow: /a" with a no-break space. Other parsers read some of these lines.
 
 # White space of Unicode and characters without a width. The last two are spaces of Latin-1, in a
-# file that is no UTF-8.
+# file that is not UTF-8.
 _BLANK = (
     "\t\n\v\f\x1c\x1d\x1e\x1f \x85\xa0\xad\u1680\u180e\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
     "\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
@@ -89,17 +89,17 @@ _ODD = "<>" + _BLANK.translate(dict.fromkeys(map(ord, "\t\n ")))
 _ODD_OCTETS = "".join(filter(str.isascii, _ODD)).encode()
 _ODD_LINE = re.compile(f"\n([^\n]*[{_ODD}][^\n]*)")
 _HIDDEN_FIELD = re.compile("user-agent|disallow|allow", re.IGNORECASE | re.ASCII)
-# Characters that other parsers end a line at.
+# Characters that end a line for other parsers.
 _LINE_END = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _BEFORE_FIELD = f"(?=[{_BLANK}]*(?:{_HIDDEN_FIELD.pattern}))"
-# The white space in front of a field is looked at once, from its beginning.
+# The pattern begins at the first white space in front of a field, so the time is linear.
 _TAG = re.compile(
     f"(<!--|-->|<[^<>]*>|>{_BEFORE_FIELD}"
     f"|(?<![{_BLANK}]){_BEFORE_FIELD}[{_BLANK.translate(dict.fromkeys(map(ord, _LINE_END)))}]*"
     f"[{_LINE_END}])",
     _HIDDEN_FIELD.flags,
 )
-# In a value another tag is none of HTML: "/user/<name>".
+# Other tags in a value are text: "/user/<name>".
 _ELEMENT = re.compile(
     r"<!--|-->|</.*|<(?:a|b|br|code|div|em|font|hr|i|li|p|pre|small|span|strong|td|tr|tt|u)\b.*",
     re.IGNORECASE,
@@ -108,9 +108,10 @@ _COMMENT = re.compile("(<[^<>]*>)|#.*")  # an attribute may have a "#"
 
 
 def unhidden(body: bytes) -> bytes | None:
-    """Return a file with such lines as they are meant, None if it has none.
+    """Return a file with hidden lines corrected, None if there are no hidden lines.
 
-    If one has several rules they are parted by CR, so that the others keep their numbers by LF.
+    If a line has several rules, a CR separates the rules. So the number of LF before the next lines
+    stays the same.
     """
     octets = with_line_feeds(body).encode("latin-1")
     if octets.isascii() and len(octets.translate(None, _ODD_OCTETS)) == len(octets):

@@ -30,7 +30,7 @@ class Override:
 
     site: Site
     allow: tuple[str, ...] = ()
-    """Beginnings of the allowed paths, decoded as ``url_path`` returns them."""
+    """Beginnings of the allowed paths, decoded by ``url_path``."""
     disallow: tuple[str, ...] = ()
     """Beginnings of the forbidden paths."""
     reason: str
@@ -44,7 +44,7 @@ class Override:
         return day.timestamp() + timedelta(days=1).total_seconds()
 
     def __str__(self) -> str:
-        """Return its reason and its last day, safe to print."""
+        """Return the reason and the last day, safe to print."""
         return f"{printable(self.reason, _REASON_CHARS)}, until {self.until.isoformat()}"
 
 
@@ -71,7 +71,7 @@ NO_OVERRIDES = Overrides()
 
 
 class Choice(NamedTuple):
-    """What the overrides of a site say of one URL."""
+    """The decision of the overrides of a site on one URL."""
 
     allowed: bool
     override: Override
@@ -80,7 +80,7 @@ class Choice(NamedTuple):
 def choice(url: str | bytes, overrides: Sequence[Override]) -> Choice | None:
     """Return the decision of *overrides* of a site on *url*; None if no path matches.
 
-    The longest path wins; of two that are equal the one that closes. /robots.txt itself is always
+    The longest path wins. Of two equal paths, "disallow" wins. /robots.txt itself is always
     allowed (3.2.2).
     """
     if not overrides or is_robots_txt(url):
@@ -102,7 +102,7 @@ def choice(url: str | bytes, overrides: Sequence[Override]) -> Choice | None:
 def overrides_of(entries: Any) -> Overrides:
     """Return the overrides that *entries* describe, a list of mappings.
 
-    Raises ValueError, which says which entry is wrong and why.
+    Raises ValueError with the invalid entry and the reason.
     """
     if not isinstance(entries, (list, tuple)):
         raise ValueError("it is not a list of entries")  # noqa: TRY004  # the reader tells of these

@@ -40,7 +40,7 @@ class Unavailable(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The choices that section 3.1 and 3.4 leave to a robot."""
+    """The choices of a robot in sections 3.1 and 3.4."""
 
     expiry_secs: float = 604800.0
     """Life of a copy without cache directives: 7 days (3.4)."""

@@ -20,7 +20,6 @@ from scrapy_koster.protocol.line import (
     in_lower_case,
     with_line_feeds,
 )
-from scrapy_koster.protocol.path import unescape
 from scrapy_koster.protocol.ruling import Heading
 
 # Section 6: a record can have as many agent lines as a file has room for.
@@ -159,14 +158,3 @@ def heading(text: str, group: Group) -> Heading:
     agents = islice(AGENT_LINE.finditer(text, group.start, group.rules), _AGENTS_NAMED)
     numbered = [(before + text.count("\n", group.start, a.start() + 1), a[1]) for a in agents]
     return Heading([Line(n, b"user-agent", value.encode("latin-1")) for n, value in numbered])
-
-
-def instructions(record: Record) -> Iterator[tuple[str, Line]]:
-    """Yield the Allow and Disallow lines of a record that can match anything.
-
-    Each line has its path, in the order of the comparison (C1). C2: a line without a path is left
-    out.
-    """
-    for rule in record.rules:
-        if rule.value and rule.field in (b"disallow", b"allow"):
-            yield unescape(rule.value.decode("latin-1")), rule

@@ -31,23 +31,23 @@ _WITHOUT_LINE_ENDS = str.maketrans("", "", "\t\n\r")
 def is_plain(path: str) -> bool:
     """Whether a URL with this path and query, as a Request spells it, has one spelling.
 
-    It may be asked of the path without its first slash. It is asked for every
-    request: of the characters that matter an ordinary URL has none.
+    The path may lack the first slash. For speed: this is called for each request, and most URLs
+    have none of these characters.
     """
     return not (
         ";" in path
         or "%2" in path
         or "/." in path
         or "//" in path
-        or "." <= path < "0"  # it begins with "." or "/"
+        or "." <= path < "0"  # begins with "." or "/"
     )
 
 
 def sent_as(url: str) -> Iterator[str]:
-    """Yield *url*, and what else it may be sent as.
+    """Yield *url*, and the other spellings in which a handler may send the URL.
 
-    Escapes that are written otherwise are left out: they are decoded before
-    they are compared (C3), but for that of a slash.
+    Other spellings of escapes are left out, because escapes are decoded before the comparison (C3).
+    The exception is the escape of a slash.
     """
     yield url
     sent = url.lstrip(_SPACE_AND_CONTROLS).translate(_WITHOUT_LINE_ENDS).partition("#")[0]

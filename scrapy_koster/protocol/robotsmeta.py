@@ -21,7 +21,7 @@ from scrapy_koster.protocol.printable import printable
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """The directives of a page, each with its printable text."""
+    """The directives of a page, with the printable text of each directive."""
 
     noindex: str | None = None
     nofollow: str | None = None
@@ -46,7 +46,7 @@ class Directives:
 NO_DIRECTIVES = Directives()
 
 AI_WORDS = ("noai", "noimageai")
-"""What sites say of AI in the robots META tag and its header."""
+"""Words about AI in the robots META tag and in X-Robots-Tag."""
 
 # "NONE = NOINDEX, NOFOLLOW". ALL, INDEX and FOLLOW forbid nothing; as the most
 # restrictive of several tags holds, they are words like any unknown one.
@@ -54,7 +54,7 @@ _NOINDEX = frozenset({"noindex", "none"})
 _NOFOLLOW = frozenset({"nofollow", "none"})
 
 # Present-day words that take a value: the value is no directive
-# (max-image-preview: none), and in a header the word is nobody's name.
+# (max-image-preview: none), and in a header the word is not the name of a robot.
 _TAKES_VALUE = r"max-image-preview|max-snippet|max-video-preview|unavailable_after"
 _VALUE = re.compile(rf"(?:{_TAKES_VALUE})\s*[:=]\s*[^\s,;]*")
 # Pages separate words by anything: "noindex; nofollow", "noindex|nofollow". A value stays with
@@ -84,7 +84,7 @@ def directives_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Directi
 def directives_of_headers(values: Iterable[str], token: str) -> Directives:
     """Return the directives of X-Robots-Tag values for the robot *token*.
 
-    What is too long to be read forbids everything.
+    Headers that are too long to be read forbid everything.
     """
     return _directives(said_by_headers(values, token))
 
@@ -95,7 +95,7 @@ def directives_of_page(page: bytes, token: str) -> Directives:
 
 
 def names_for(token: str) -> tuple[str, ...]:
-    """Return the names of META tags that speak to the robot *token*."""
+    """Return the names of META tags for the robot *token*."""
     return (EVERY_ROBOT, token or EVERY_ROBOT)
 
 
@@ -137,7 +137,7 @@ def _directives(said: Iterable[Said]) -> Directives:
 
 
 def ai_words(said: Iterable[Said]) -> Iterator[tuple[str, str]]:
-    """Yield "noai" and "noimageai" as they are said to a robot, each with its text."""
+    """Yield "noai" and "noimageai" for a robot, with the text of the tag or header."""
     for words, text in said:
         for word in AI_WORDS:
             if word in words:

@@ -21,7 +21,7 @@ class Heading(NamedTuple):
     """How a record begins (RFC 9309: a group), which tells one from another."""
 
     agents: list[Line]
-    """The first hundred of its User-agent lines."""
+    """The first hundred User-agent lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class Ruling:
     section: str
     """The section of the standard that decided."""
     record: Heading | None
-    """The record that the robot obeys, of several that with the rule; None where there is none."""
+    """The record of the robot: of several records, the one with the rule. None without a record."""
     rule: Line | None
-    """The Allow or Disallow line that decided, None where none did."""
+    """The Allow or Disallow line that decided, or None."""
     standard: Standard = Standard.DRAFT
     """By which the file was read."""
     name: str = ""
-    """The name that decided, of a robot with several names; "" of one with a single name."""
+    """The name that decided, if the robot has several names; otherwise ""."""
     is_misspelt: bool = False
-    """Whether only misspelt lines of the file forbid it: neither standard knows these."""
+    """Whether only misspelt lines, which neither standard has, forbid the URL."""
     also: Ruling | None = None
     """The ruling of the other standard, if both forbid the URL."""

@@ -28,7 +28,7 @@ class Site:
         return f"{self}/robots.txt"
 
     def is_named_by(self, host: str) -> bool:
-        """Whether *host*, the value of a Host header (RFC 9110, 7.2), names it too."""
+        """Whether *host*, the value of a Host header (RFC 9110, 7.2), names this site."""
         try:
             return site_of(f"{self.scheme}://{host}/") == self
         except ValueError:
@@ -44,7 +44,7 @@ def site_of(url: str) -> Site | None:
     """Return the site that *url* belongs to, None if robots.txt is not for it.
 
     Only http and https URLs are subject to robots.txt. Raises ValueError for
-    an http or https URL that names no site: no host, or a port that is none.
+    an http or https URL without a host, or with an invalid port.
     """
     try:
         parts = urlsplit(url)

@@ -1,6 +1,6 @@
-"""Sitemap: where a site lists its pages. It is for all robots, in records and outside of them.
+"""Sitemap: the lists of the pages of a site. The lines are for every robot.
 
-Neither standard has it; both leave room for it ("extension", 3.2).
+Neither standard has this field. Both standards allow extensions (3.2).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def _references(body: bytes, base: str) -> Iterator[tuple[str, str]]:
 
 
 def sitemap_urls_in(body: bytes, base: str) -> list[str]:
-    """Return the URL of each sitemap of a file that was found at *base*, once, to be requested."""
+    """Return the distinct URLs of the sitemaps of a file with the URL *base*, for requests."""
     return list(dict.fromkeys(url for _, url in _references(body, base)))
 
 
 def sitemap_references_in(body: bytes) -> list[str]:
-    """Return the URL of each sitemap of a file, once, as it is written: it may be relative."""
+    """Return the distinct URLs of the sitemaps of a file, which may be relative."""
     return list(dict.fromkeys(written for written, _ in _references(body, _ANY_ROBOTS_TXT)))
 
 

@@ -12,7 +12,7 @@ class Access(Enum):
     """Which pages of a site a robot may fetch. /robots.txt itself is always allowed (3.2.2)."""
 
     BY_RULES = auto()
-    """Those that the rules of its robots.txt allow (3.2)."""
+    """The pages that the rules of the robots.txt allow (3.2)."""
     UNLIMITED = auto()
     """All pages."""
     RESTRICTED = auto()
@@ -23,13 +23,13 @@ class Ground(Enum):
     """Why a request is allowed or refused."""
 
     RULE = "rule"
-    """The site's instructions, or that none of them applies (3.2)."""
+    """The rules of the site, or no matching rule (3.2)."""
     UNRESTRICTED = "unrestricted"
     """There is no /robots.txt (3.1)."""
     RESTRICTED = "restricted"
     """The site answered 401 or 403 (3.1)."""
     MISSING = "missing"
-    """There is no /robots.txt, or it has no record, and KOSTER_MISSING disallows that (3.1)."""
+    """There is no /robots.txt with a record, and KOSTER_MISSING disallows that (3.1)."""
     HTML = "html"
     """The /robots.txt is an HTML page, and KOSTER_HTML_ROBOTSTXT disallows that."""
     UNAVAILABLE = "unavailable"
@@ -37,20 +37,20 @@ class Ground(Enum):
     DELAY = "delay"
     """The Crawl-delay is longer than KOSTER_CRAWL_DELAY_MAX_SECS allows."""
     OVERRIDE = "override"
-    """An entry of KOSTER_OVERRIDES says otherwise than the site."""
+    """An entry of KOSTER_OVERRIDES changes the decision of the site."""
     USAGE = "usage"
     """The robots.txt disallows a use that the crawl collects for (KOSTER_USAGE_PURPOSES)."""
 
 
 class Standing(IntEnum):
-    """What a site is to a crawl. The number is what a report's database holds: it never changes."""
+    """The status of a site in a crawl. The number is stored in databases of reports: keep it."""
 
     access: Access
-    """Which of its pages may be fetched."""
+    """Which pages of the site may be fetched."""
     ground: Ground
-    """Of the requests to it that are decided."""
+    """The ground of decisions on requests to the site."""
     words: str
-    """As the summary and the report name it."""
+    """The name in the summary and the report."""
 
     def __new__(cls, number: int, access: Access, ground: Ground, words: str) -> Standing:  # noqa: PYI034
         """*number* is the value."""
@@ -62,7 +62,7 @@ class Standing(IntEnum):
     OBEYED = 1, Access.BY_RULES, Ground.RULE, "obeyed"
     HTML = 2, Access.BY_RULES, Ground.RULE, "with an HTML page for robots.txt"
     WITHOUT_RULES = 9, Access.BY_RULES, Ground.RULE, "without rules"
-    """Its file has no line that could be one of a robots.txt: it is a picture, or prose."""
+    """The file has no line of a robots.txt, such as a picture or prose."""
     WITHOUT_ROBOTS_TXT = 3, Access.UNLIMITED, Ground.UNRESTRICTED, "without robots.txt"
     RESTRICTED = 4, Access.RESTRICTED, Ground.RESTRICTED, "restricted"
     MISSING = 7, Access.RESTRICTED, Ground.MISSING, "missing and disallowed (KOSTER_MISSING)"
@@ -92,8 +92,8 @@ def standing_stated(status: int) -> Standing:
     if status in (401, 403):
         return Standing.RESTRICTED
     # 3.1: "indicates the resource does not exist (HTTP Status Code 404)". The
-    # other 4xx are left open: unrestricted, but for those that pass with time,
-    # and 407, which a proxy says of itself.
+    # other 4xx are left open. Here the site is unrestricted, except for temporary errors and for
+    # 407, which comes from a proxy.
     if 400 <= status <= 499 and status not in (407, 408, 425, 429):
         return Standing.WITHOUT_ROBOTS_TXT
     return Standing.UNAVAILABLE

@@ -1,4 +1,4 @@
-"""3.1, 3.4: the next step of a request, by the copy or failure of its site."""
+"""3.1, 3.4: the next step of a request, by the copy or failure of the site."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class Refuse(_Failed):
 
 
 Step: TypeAlias = Obey | Ask | Defer | Pass | Refuse
-"""What to do with a request now."""
+"""The action for a request."""
 
 Settled: TypeAlias = Obey | Pass | Refuse
 """The steps by which a request is decided."""
 
 
 def standing_by(step: Settled, policy: Policy) -> Standing:
-    """Return the standing of a site by its *step*."""
+    """Return the standing of a site with this *step*."""
     match step:
         case Obey(copy):
             return standing_of(copy, policy)
@@ -77,7 +77,7 @@ def standing_by(step: Settled, policy: Policy) -> Standing:
 
 
 def waits(step: Step) -> TypeIs[Ask | Defer]:
-    """Return whether a request has to wait: for an answer, or for its site to be asked again."""
+    """Return whether a request has to wait for an answer or for a retry."""
     return isinstance(step, (Ask, Defer))
 
 
@@ -118,7 +118,7 @@ def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
 def given_up_at(known: Known | None, *, policy: Policy) -> float:
     """Return until when requests wait for a site that fails, in seconds since the epoch.
 
-    Infinite where it does not fail, or where its failure defers nothing.
+    Infinite if the site has not failed, or if a failure defers no requests.
     """
     if isinstance(known, Failure) and policy.defers:
         return known.asked if known.no_such_host else known.since + policy.defer_limit_secs

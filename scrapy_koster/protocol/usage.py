@@ -22,10 +22,10 @@ from scrapy_koster.protocol.wording import shown
 TRAIN_AI, SEARCH, AI_USE = "train-ai", "search", "ai-use"
 """The labels of the vocabulary (vocab, 6.1)."""
 AI_INPUT, TDM, NO_IMAGE_AI = "ai-input", "tdm", "noimageai"
-"""Labels of others: of Content-Signal, of TDMRep, and of images that train-ai=n is said of."""
+"""Labels of Content-Signal and of TDMRep, and a label for the training of AI with images."""
 KNOWN_LABELS = frozenset({TRAIN_AI, SEARCH, AI_USE, AI_INPUT, TDM, NO_IMAGE_AI})
 
-# Section 6 of the draft: bounds on what is read and kept of one statement.
+# Section 6 of the draft: limits for one statement.
 VALUE_BYTES = 131_072
 _TEXT_CHARS = 200
 _OTHERS_KEPT = 20
@@ -42,7 +42,7 @@ class Preference(Enum):
 
 
 Stated: TypeAlias = tuple[tuple[str, Preference], ...]
-"""Labels, each with what is stated of it. One that is unknown is left out."""
+"""Labels with their preferences. Unknown preferences are left out."""
 
 
 class Origin(Enum):
@@ -55,17 +55,17 @@ class Origin(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A statement of preferences, and its origin. Its texts are safe to print."""
+    """A statement of preferences, and its origin. The texts are safe to print."""
 
     origin: Origin
     text: str
     """The statement, made printable and cut to 200 characters: ``Content-Usage: train-ai=n``."""
     stated: Stated = ()
-    """Its preferences by label. Empty if it cannot be parsed, and for a License."""
+    """The preferences by label. Empty for a License and for an invalid statement."""
     line: int | None = None
-    """Number of its line in the robots.txt, from 1. None for headers and META tags."""
+    """Line number in the robots.txt, from 1. None for headers and META tags."""
     digest: str | None = None
-    """Digest of its robots.txt: "sha256:" and the SHA-256 of the body as received."""
+    """Digest of the robots.txt: "sha256:" and the SHA-256 of the body as received."""
 
     @property
     def preferences(self) -> dict[str, Preference]:
@@ -73,7 +73,7 @@ class Statement:
         return dict(self.stated)
 
     def __str__(self) -> str:
-        """Where it is and its text, in one line."""
+        """Return the place and the text, in one line."""
         if self.line is not None:
             return f"line {self.line} '{self.text}' of robots.txt"
         return f"the {self.origin.value} '{self.text}'"
@@ -139,7 +139,7 @@ class Usage:
         }
 
     def __str__(self) -> str:
-        """The preferences in one line, as vocab writes them (6)."""
+        """Return the preferences in one line, in the syntax of vocab (6)."""
         return worded(self.preferences().items())
 
     def __repr__(self) -> str:
@@ -147,7 +147,7 @@ class Usage:
 
 
 def worded(stated: Iterable[tuple[str, Preference]]) -> str:
-    """Return preferences as vocab writes them (6)."""
+    """Return preferences in the syntax of vocab (6)."""
     return ", ".join(f"{label}={preference.value}" for label, preference in stated)
 
 
@@ -156,14 +156,14 @@ def worded(stated: Iterable[tuple[str, Preference]]) -> str:
 _WORDS = {"y": Preference.ALLOW, "n": Preference.DISALLOW}
 _SIGNAL_WORDS = {**_WORDS, "yes": Preference.ALLOW, "no": Preference.DISALLOW}
 SIGNAL_LABELS = {"ai-train": TRAIN_AI}
-"""Labels that Content-Signal has for those of others."""
+"""The labels of Content-Signal with another name here."""
 
 
 def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
     """Return the preferences in the value of a Content-Usage (vocab, 6.5).
 
-    All of *labels*, and the first twenty others. A value that is too long to be read disallows
-    all *labels*.
+    The result has *labels* and the first twenty other labels. A value that is too long to be read
+    disallows each of *labels*.
     """
     return _kept(value, _WORDS, {}, labels)
 
@@ -179,14 +179,14 @@ def is_too_long(value: bytes) -> bool:
 
 
 def tokens_in(value: bytes) -> dict[str, str | None] | None:
-    """Return the members of a Dictionary of RFC 9651 by key: None for one that is no Token.
+    """Return the members of a Dictionary of RFC 9651 by key: None for a value that is no Token.
 
     None if *value*, which must not be too long, is no Dictionary (RFC 9651, 4.2.2; vocab, 6). Of
     duplicate keys the last counts, and parameters are disregarded.
     """
     try:
         found = http_sf.parse(value, tltype="dictionary")
-    except Exception:  # noqa: BLE001  # whatever it is, "preferences are unknown" (vocab, 6.5.1)
+    except Exception:  # noqa: BLE001  # "preferences are unknown" (vocab, 6.5.1)
         return None
     assert isinstance(found, dict)
     return {key: _token(member) for key, member in found.items()}
@@ -211,7 +211,7 @@ def _kept(
                 continue
         if found.get(label) is not Preference.DISALLOW:
             found[label] = preference
-    # Input to AI, such as for retrieval and grounding, is a use of it.
+    # Input to AI, such as for retrieval and grounding, is a use of AI.
     if found.get(AI_INPUT) is Preference.DISALLOW:
         found[AI_USE] = Preference.DISALLOW
     return tuple(found.items())
@@ -223,23 +223,23 @@ def _token(member: object) -> str | None:
 
 
 def line_text(field: bytes, value: bytes) -> str:
-    """Return a line or a header as a Statement has it."""
+    """Return the text of a line or a header for a Statement."""
     name = field.decode("latin-1").title()
     return printable(f"{name}: {shown(value, _TEXT_CHARS)}", _TEXT_CHARS)
 
 
-# What a crawl does with them.
+# The actions of a crawl.
 
 
 class UsageAction(Enum):
     """KOSTER_USAGE_ACTION: the action if a page disallows a purpose of the crawl."""
 
     REPORT = "report"
-    """It counts and reports that."""
+    """Count and report the page."""
     DROP = "drop"
-    """It drops the items of the page."""
+    """Drop the items of the page."""
     REFUSE = "refuse"
-    """It does not request the page if the robots.txt says so, and drops items as DROP does."""
+    """Do not request a page that the robots.txt disallows for a purpose. Drop items like DROP."""
 
 
 class UsageUnknown(Enum):
@@ -281,7 +281,8 @@ class UsageChoice:
     def unfit(self, usage: Usage) -> tuple[str, Statement | None] | None:
         """Return the first purpose that items of a page may not serve, with the statement.
 
-        None if they may serve all. Without a statement it is unknown, and that counts.
+        None if items may serve each purpose. Without a statement, the preference is unknown and
+        KOSTER_USAGE_UNKNOWN drops the items.
         """
         unknown = None
         for purpose in self.purposes:

@@ -79,14 +79,14 @@ class _Rules:
 
 
 class UsageLines:
-    """The statements of a robots.txt, read for a page when somebody asks for them."""
+    """The statements of a robots.txt, read for one page at a time."""
 
     def __init__(
         self, body: bytes, parser: object, *, labels: frozenset[str], digest: str | None
     ) -> None:
-        """*parser* has read *body*: the records that it obeys are those that count.
+        """*parser* has read *body*. The records that the parser obeys count.
 
-        Of a class of others that names no lines, they are the groups of RFC 9309.
+        For a parser of another class, the groups of RFC 9309 count.
         """
         self._body = body
         self._reading = parser if isinstance(parser, Decider) else Rfc9309(body)
@@ -137,7 +137,7 @@ class UsageLines:
 
 
 def stated_in(line: Line, labels: frozenset[str] = KNOWN_LABELS) -> Stated:
-    """Return the preferences that a line states, wherever it applies."""
+    """Return the preferences in a line, without its path."""
     if line.field == CONTENT_USAGE:
         return preferences_in(split(line.value)[1], labels)
     return signals_in(line.value, labels) if line.field == CONTENT_SIGNAL else ()

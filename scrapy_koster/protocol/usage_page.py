@@ -1,4 +1,4 @@
-"""Which preferences a page states about itself, in the headers of its response and in META tags.
+"""The preferences of a page, in the headers of the response and in META tags.
 
 Content-Usage is of draft-ietf-aipref-attach (2), tdm-reservation and tdm-policy of the TDM
 Reservation Protocol (a W3C Community Group Report of 2024). "noai" and "noimageai" are words of the
@@ -87,7 +87,7 @@ def _of_metas(metas: Sequence[tuple[str, str]], token: str) -> Iterator[Statemen
 
 
 def _reservation(value: str) -> Stated:
-    """Return what a tdm-reservation states: a value that is neither "0" nor "1" states nothing."""
+    """Return the preference in a tdm-reservation. Values other than "0" and "1" have none."""
     preference = _RESERVED.get(value.strip(_SPACE))
     return ((TDM, preference),) if preference else ()
 

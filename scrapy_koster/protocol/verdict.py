@@ -1,4 +1,4 @@
-"""The answer to "may this URL be fetched?", with what it rests on."""
+"""The answer to "may this URL be fetched?", with the reasons."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from scrapy_koster.protocol.wording import (
 
 
 class Source(Enum):
-    """Where the copy that decided came from."""
+    """The origin of the copy that decided."""
 
     FETCHED = "fetched"
     MEMORY = "memory"
@@ -47,7 +47,7 @@ class Source(Enum):
 
 
 class Parser(Protocol):
-    """What has read a file, and answers for it."""
+    """A parsed file, which decides on URLs."""
 
     def allowed(self, url: str, robot: str | bytes, /) -> bool:
         """Whether *robot*, a name token or a User-Agent header, may fetch *url*."""
@@ -56,7 +56,7 @@ class Parser(Protocol):
 
 @runtime_checkable
 class ExplainingParser(Parser, Protocol):
-    """A parser that can tell which line decided."""
+    """A parser that can return the line that decided."""
 
     def ruling(self, url: str, robot: str | bytes, /) -> Ruling:
         """Return what ``allowed`` returns, with the line that decided."""
@@ -66,11 +66,11 @@ class ExplainingParser(Parser, Protocol):
 def permission(
     step: Settled, parser: Parser | None, policy: Policy, overrides: Sequence[Override] = ()
 ) -> Permission:
-    """Return what decides on the URLs of a site.
+    """Return the function that decides on the URLs of a site.
 
-    *parser* has read the body of the copy; it is needed where access is by rules. What is
-    returned raises ParserDefectError where the parser returns no bool. *overrides* are those of
-    the site that apply now.
+    *parser* has read the body of the copy, and is needed if rules decide. The function raises
+    ParserDefectError if the parser does not return a bool. *overrides* are the current overrides
+    of the site.
     """
     standing = standing_by(step, policy)
     if overrides and standing.may_be_overridden:
@@ -92,7 +92,7 @@ def permission(
 
 
 def forbidden_spelling(url: str, robot: str | bytes, allows: Permission) -> str | None:
-    """Return the first of the spellings in which *url* may be sent that is forbidden, or None."""
+    """Return the first forbidden spelling in which *url* may be sent, or None."""
     return next((each for each in sent_as(url) if not allows(each, robot)), None)
 
 
@@ -100,13 +100,13 @@ def forbidden_spelling(url: str, robot: str | bytes, allows: Permission) -> str 
 class Verdict:
     """Whether a robot may fetch a URL, and why.
 
-    ``str(verdict)`` is safe to print. The fields are not: they hold text from the network.
+    ``str(verdict)`` is safe to print. The fields may have unsafe text from the network.
     """
 
     url: str
     site: Site
     robot: str
-    """The robot's name in lower case. If it has several names, the one that decided."""
+    """The robot's name in lower case. Of several names, the one that decided."""
     ground: Ground
     ruling: Ruling
     """The decision, with its lines."""
@@ -232,11 +232,11 @@ class Verdict:
         return f"{why} ({self.section})"
 
     def __repr__(self) -> str:
-        """Section 6: short and printable, for that of a Failure in an errback has it."""
+        """Return a short and printable text (section 6), which the Failure in an errback shows."""
         return f"<{printable(self.url)}: {self}>"
 
     def __str__(self) -> str:
-        """One line: what was decided, where that stands, for which robot."""
+        """Return one line with the decision, the robots.txt and the reason."""
         may = "allowed" if self.allowed else "forbidden"
         if self.override is not None:
             return f"{may} by {self.because()}"
@@ -259,7 +259,7 @@ def verdict_on(
 ) -> Verdict:
     """Return the verdict on *url*, a URL of *site*, whose *overrides* apply now.
 
-    *forbidden* is what ``forbidden_spelling`` has found: the rules are asked for the line alone.
+    *forbidden* is the result of ``forbidden_spelling``. The rules are used only to find the line.
     If it is None, a delay that is *too_long* forbids the URL, or a statement that disallows a
     purpose of the crawl.
     """
@@ -277,7 +277,7 @@ def verdict_on(
         if overrides and standing.may_be_overridden:
             by_site = permission(step, parser, policy)
             decided = forbidden or forbidden_spelling(url, robot, by_site) or url
-            # An override that says what the site says changes nothing.
+            # An override with the decision of the site changes nothing.
             if by_site(decided, robot) is bool(forbidden):
                 chosen = choice(decided, overrides)
                 override = chosen and chosen.override
@@ -309,7 +309,7 @@ def _ruling(parser: Parser | None, url: str, robot: str | bytes, *, allowed: boo
     if parser is None:
         return Ruling(allowed=allowed, section="3.1", record=None, rule=None)
     if not isinstance(parser, ExplainingParser):
-        # KOSTER_PARSER is a class that can only answer yes or no.
+        # The class in KOSTER_PARSER can only return yes or no.
         return Ruling(allowed=allowed, section=type(parser).__name__, record=None, rule=None)
     ruling = guarded(parser, "ruling", lambda: parser.ruling(url, robot))
     if not isinstance(ruling, Ruling):

@@ -22,8 +22,8 @@ _LAST_SECOND = 253402300799.0  # of the year 9999
 
 
 def shown(text: bytes, limit: int) -> str:
-    """Return octets that are UTF-8 if they can be as printable text."""
-    # A character is four octets at most: what is cut here is not shown.
+    """Return bytes, in UTF-8 if possible, as printable text."""
+    # A character has four bytes at most, so enough bytes for the limit remain.
     return printable(text[: 4 * limit + 4].decode(errors="backslashreplace"), limit)
 
 
@@ -34,14 +34,14 @@ def text_of(line: Line, limit: int) -> str:
 
 
 def utc(seconds: float) -> str:
-    """Return a time, in seconds since the epoch, as ISO 8601 has it."""
+    """Return a time, in seconds since the epoch, in ISO 8601."""
     epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
     whole = int(min(max(seconds, 0.0), _LAST_SECOND))
     return (epoch + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def because_of(ruling: Ruling, robot: str) -> str:
-    """Return what decided of a file that *robot* obeys, by one standard or by both."""
+    """Return the reason for a ruling on *robot* in words, by one standard or by both."""
     section, also = _section_of(ruling), ruling.also
     if also is None:
         return _because_of_one(ruling, robot, section)
@@ -68,7 +68,7 @@ def _because_of_one(ruling: Ruling, robot: str, section: str) -> str:
 
 
 def because_of_delay(delay: Delay) -> str:
-    """Return what a site asks for if it is too long."""
+    """Return the reason in words if the delay of a site is too long."""
     asked = f"it asks for {delay.secs:g} s between two visits"
     if delay.line is not None:
         asked = f"line {delay.line.number} '{text_of(delay.line, 200)}'"
@@ -76,7 +76,7 @@ def because_of_delay(delay: Delay) -> str:
 
 
 def because_of_override(override: Override, ruling: Ruling) -> str:
-    """Return the override that decided, and what the site says otherwise."""
+    """Return the override that decided, and the other decision of the site."""
     line = f"the site's line {ruling.rule.number}" if ruling.rule else "the site"
     if ruling.allowed:
         says = f"{line} forbids it" if ruling.rule else "without it this would be forbidden"
@@ -92,7 +92,7 @@ def _title(record: Heading) -> str:
 
 
 def ruling_to_dict(ruling: Ruling, robot: str) -> dict[str, Any]:
-    """Return *ruling*, of a file that *robot* obeys."""
+    """Return *ruling* on *robot* for JSON."""
     return {
         "allowed": ruling.allowed,
         "section": ruling.section,
@@ -102,7 +102,7 @@ def ruling_to_dict(ruling: Ruling, robot: str) -> dict[str, Any]:
 
 
 def lines_to_dict(ruling: Ruling) -> dict[str, Any]:
-    """Return the lines that a ruling rests on."""
+    """Return the rule and the record of a ruling for JSON."""
     return {**_rule(ruling.rule), "record": _record(ruling.record) if ruling.record else None}
 
 
