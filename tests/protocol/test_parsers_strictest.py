@@ -125,3 +125,12 @@ def test_conformance_cases(case: Case) -> None:
     right = corrected(case.body)
     misspelt = right is None or Rfc9309RobotParser(right).allowed(case.url, case.agent)
     assert allowed is (case.allowed and rfc9309 and misspelt)
+
+
+def test_the_record_of_a_robot_is_that_of_the_draft_or_else_of_rfc_9309() -> None:
+    both = strictest(b"User-agent: figtree\nDisallow: /a\n\nUser-agent: *\nDisallow: /b\n")
+    for robot, number in (("fig", 1), ("other", 4)):
+        record = both.record(robot)
+        assert record is not None
+        assert record.agents[0].number == number
+    assert strictest(b"").record("fig") is None
