@@ -258,7 +258,7 @@ class Enforcement:
         self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
         if verdict.ground is not Ground.UNAVAILABLE:
             raise RobotsForbidden(verdict)
-        if self._config.policy.defers:
+        if self._config.policy.defers and isinstance(state.known, Failure):
             self._stats.inc_value("koster/deferred/dropped")
         known, defect = verdict.known, state.facts.defect
         if isinstance(known, Failure) and known.is_defect and defect and defect.value is not None:

@@ -74,7 +74,8 @@ _DEFECTS = (
     TypeError,
     UnsupportedURLSchemeError,
 )
-
+_REPLACED_MOST = 10
+"""How often downloader middlewares can replace the request for a URL."""
 
 _STOPPED = (
     "a handler of the signal bytes_received or headers_received raised StopDownload for the"
@@ -232,7 +233,7 @@ class Transfer:
             url, self.page, self.stale, config=self.config, plain=self._is_plain
         )
         request.meta[MARK] = self
-        for _ in range(self.config.redirect_max + 1):
+        for _ in range(_REPLACED_MOST + 1):
             self._digest = self.address = ""
             try:
                 result = await through_middlewares(self.crawler, self._send, request)

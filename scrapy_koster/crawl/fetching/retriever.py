@@ -142,7 +142,10 @@ class Retriever:
         finally:
             self.under_way.discard(state)
             self._fetching.discard(state)
-        self.retrieved(state)
+        try:
+            self.retrieved(state)
+        except Exception as error:  # noqa: BLE001  # of this package: the task's error is not shown
+            self.announcer.failed(state, error)
 
     def _failed(self, state: SiteState, before: Facts, error: Exception) -> None:
         """Close the site, because a component of the crawl has a defect."""
