@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from harness.clocks import StillClock
 from harness.crawling import RecordingSpider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 
+from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.summary import Retrieval
@@ -39,6 +41,7 @@ def crawler() -> Crawler:
     crawler = Crawler(RecordingSpider, {"ROBOTSTXT_OBEY": True, "USER_AGENT": "fig"})
     crawler.spider = RecordingSpider()
     crawler.stats = MemoryStatsCollector(crawler)
+    set_clock(crawler, StillClock(FAILURE.asked + 10))
     return crawler
 
 
@@ -62,7 +65,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 DEFERRING = (
     "Deferring visits to http://fict.org: its robots.txt cannot be retrieved (HTTP 503). Waiting"
-    " requests: 2. Next attempt in 40 s"
+    " requests: 2. Next attempt in 30 s"
 )
 GIVING_UP = (
     "Giving up http://fict.org: its robots.txt cannot be retrieved (HTTP 503), attempts: 3."

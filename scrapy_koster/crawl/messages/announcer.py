@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy_koster import signals
+from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.summary import Retrieval, Summary
@@ -62,6 +63,7 @@ class Announcer:
         self.summary = Summary(crawler, config)
         self.events = Events(crawler)
         self._to_go_on = _TO_GO_ON
+        self._epoch = clock_of(crawler).epoch
 
     def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
         """Log and count the *result* of a request for a robots.txt; *known* follows from it."""
@@ -197,7 +199,7 @@ class Announcer:
                 self.events.send(signals.site_deferred, site=state.site)
                 if waiting:
                     self._stats.inc_value("koster/deferred/requests", waiting)
-                secs = failure.retry - failure.asked
+                secs = max(0.0, failure.retry - self._epoch())  # a stored failure is older
                 self._name("deferred", state, reason=failure.reason, waiting=waiting, secs=secs)
             case Pass(failure) if before is not now:
                 self._name("let through", state, reason=failure.reason)
