@@ -120,6 +120,18 @@ def test_the_first_ten_closed_sites_are_named(caplog: pytest.LogCaptureFixture) 
     assert "s10.example" not in line
 
 
+def test_closed_sites_are_counted_if_those_that_were_named_are_open_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    counting = summary(STATS)
+    for number in range(12):
+        counting.stands(site(number), Standing.UNAVAILABLE, None)
+    for number in range(10):
+        counting.stands(site(number), Standing.OBEYED, Standing.UNAVAILABLE)
+    [warning, _] = said(counting, caplog)
+    assert warning[1].startswith("Closed sites at the end: 2 unavailable (...)")
+
+
 @pytest.mark.parametrize(
     ("settings", "line"),
     [

@@ -94,7 +94,7 @@ class Summary:
     def write(self) -> None:
         """Log the hazards, the closed sites, and the numbers of sites, requests and copies."""
         self._write_hazards()
-        closed = [self._listed(standing) for standing, sites in self._closed.items() if sites]
+        closed = [self._listed(standing) for standing in self._closed if self._sites[standing]]
         if closed and not getattr(self._crawler.spider, "is_survey", False):
             self._log.warning(
                 "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
@@ -122,8 +122,8 @@ class Summary:
     def _listed(self, standing: Standing) -> str:
         """Return the number of sites with this status, and the first sites."""
         count, named = self._sites[standing], sorted(map(str, self._closed[standing]))
-        more = ", ..." if count > len(named) else ""
-        return f"{count} {standing.words} ({', '.join(named)}{more})"
+        more = ["..."] if count > len(named) else []
+        return f"{count} {standing.words} ({', '.join([*named, *more])})"
 
     def _write_hazards(self) -> None:
         if hidden := self._hazards.pop(Cause.HIDDEN, 0):
