@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import nullcontext
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
@@ -15,6 +15,7 @@ from scrapy import signals
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadTimeoutError,
+    IgnoreRequest,
     NotConfigured,
     NotSupported,
     StopDownload,
@@ -115,16 +116,23 @@ class Fetcher:
         """Return the answer of *site* to a request for its robots.txt, or the failure.
 
         The request uses the connection of *page*, and revalidates a *stale* copy (3.4).
-        KOSTER_TIMEOUT_SECS is the limit of time, redirects included. A defect of a middleware, a
-        download handler or this package is raised, because the site has not failed.
+        KOSTER_TIMEOUT_SECS is the limit of time, redirects included. The wait for the turn of the
+        site's host comes before. A defect of a middleware, a download handler or this package is
+        raised, because the site has not failed.
         """
         secs = self._config.timeout_secs
         self._stats.inc_value("robotstxt/request_count")
         if not _can_be_a_name(site.host):
             invalid = CannotResolveHostError("no host has such a name")
             return self._no_answer(invalid, no_such_host=True)
+        visit = AsyncExitStack()
+        try:
+            await visit.enter_async_context(self._visit_to(site, site.robots_url))
+        except IgnoreRequest as error:  # the crawl closes
+            return NoAnswer(error_text(error))
         transfer = Transfer(self._crawler, self._config, page, stale)
-        asking: Deferred[Answer | NoAnswer] = deferred_from_coro(self._follow(site, transfer))
+        following = self._follow(site, transfer, visit)
+        asking: Deferred[Answer | NoAnswer] = deferred_from_coro(following)
 
         def end() -> None:
             transfer.end()
@@ -165,7 +173,12 @@ class Fetcher:
             self._stats.inc_value(f"robotstxt/exception_count/{type(error)}")
         return NoAnswer(error_text(error), no_such_host=no_such_host)
 
-    async def _follow(self, site: Site, transfer: Transfer) -> Answer | NoAnswer:
+    def _visit_to(self, site: Site, url: str) -> AbstractAsyncContextManager[object]:
+        return nullcontext() if self._visit is None else self._visit(site, url)
+
+    async def _follow(
+        self, site: Site, transfer: Transfer, first: AsyncExitStack
+    ) -> Answer | NoAnswer:
         # 3.1: "a robot should follow the redirects until a resource can be found". The rules apply
         # to the first site.
         url, network = site.robots_url, ""
@@ -173,7 +186,7 @@ class Fetcher:
             if hop and _leads_inside(urlsplit(url).hostname, network):
                 return NoAnswer(_INSIDE.format(printable(url)))
             try:
-                async with nullcontext() if self._visit is None else self._visit(site, url):
+                async with self._visit_to(site, url) if hop else first:
                     answer = await transfer.get(url)
             except CannotResolveHostError as error:
                 # Twisted raises this error for a cancelled lookup, too. A proxy resolves the name
