@@ -84,8 +84,8 @@ _QUEUE = "DownloaderAwarePriorityQueue"
 QUEUE_INTERNALS = (
     _of_queue("DownloaderInterface", "to look at few hosts", "be imported"),
     _of_queue(f"{_QUEUE}.pqueues", "the hosts with requests, in the order of their turns"),
-    _of_queue(f"{_QUEUE}._downloader_interface", "to look at few hosts", "look at few hosts"),
-    _of_queue(f"{_QUEUE}._last_selected_slot", "whose turn it was", "return a request"),
+    _of_queue(f"{_QUEUE}._downloader_interface", "to look at few hosts"),
+    _of_queue(f"{_QUEUE}._last_selected_slot", "whose turn it was"),
 )
 """Names that only RoundRobinPriorityQueue uses."""
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import random
-import resource
 from collections import Counter
-from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl
 from harness.replies import Answer, Asked, Hang, Raw, Reply, Reset, redirect, truncated
 from harness.server import Server, Site
 from harness.sizes import so_many
-from scrapy import Request
-from twisted.python.failure import Failure
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
@@ -186,64 +182,6 @@ async def test_a_redirect_of_a_request_that_waited_meets_the_dupefilter(
 
 
 # Many.
-
-
-def resident_kb() -> int:
-    """What this process holds in memory now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() // 1024
-
-
-@pytest.mark.promise("docs/access.md", "10,000 requests wait in memory, further ones in a file")
-@pytest.mark.long
-@pytest.mark.bound(3000)
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc, as Linux has it")
-async def test_25_000_requests_to_a_deferred_site(crawl: Crawl, server: Server) -> None:
-    """Past 10,000 they are in a file: what is left is a fingerprint of each."""
-    site = server.site()
-    site.robots = Reply(503)
-
-    class Many(RecordingSpider):
-        grown = 0
-        given_up = 0
-
-        async def start(self) -> AsyncIterator[Any]:
-            start = 0
-            for number in range(25_000):
-                if number == 15_000:
-                    start = resident_kb()
-                request = Request(site.url(f"/{number}"), callback=self.parse, errback=self.fail)
-                self.crawler.engine.crawl(request)
-                if number % 400 == 0:  # else they would be in Scrapy's queue
-                    await crawl.until(self.is_parked, seconds=200)
-            await crawl.until(self.is_parked, seconds=200)
-            slot: Any = self.crawler.engine._slot
-            self.grown = resident_kb() - start
-            yield {"parked": len(slot.scheduler)}
-
-        def is_parked(self) -> bool:
-            slot: Any = self.crawler.engine._slot
-            return len(slot.scheduler._scheduler) == 0
-
-        def fail(self, failure: Failure) -> None:
-            assert isinstance(failure.value, RobotsUnavailable)
-            self.given_up += 1
-
-    settings = {
-        "KOSTER_DEFER_FIRST_SECS": 600,
-        "KOSTER_DEFER_LIMIT_SECS": 500,
-        "CONCURRENT_ITEMS": 1,
-        "LOG_LEVEL": "INFO",
-    }
-    result = await crawl(Many, settings=settings)
-    spider = result.crawler.spider
-    assert isinstance(spider, Many)
-    assert result.items == ({"parked": 25_000},)
-    assert spider.given_up == 25_000
-    assert result.stats["koster/deferred/dropped"] == 25_000
-    assert site.pages_asked == []
-    # 10,000 requests of this size take 20 MB in memory.
-    assert spider.grown < 10_000
 
 
 def row(rng: random.Random) -> Answer:

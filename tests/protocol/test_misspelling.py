@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
-from scrapy_koster.protocol.misspelling import corrected
+from scrapy_koster.protocol.misspelling import corrected, has_other_record
 from scrapy_koster.protocol.wording import because_of
 
 URL = "http://www.fict.org"
@@ -95,3 +95,16 @@ def test_it_keeps_its_lines_and_only_forbids_more(robots: str, path: str) -> Non
     assert parser.ruling(url, "fig").allowed is (all(pure) and third)
     assert right is None or right.count(b"\n") == body.count(b"\n")
     assert right is None or corrected(right) is None
+
+
+@pytest.mark.parametrize(
+    ("robots", "has"),
+    [
+        (b"-->User-agent: *\nDisallow: /x\n", True),
+        (b"Useragent: *\nDisallow: /x\n", True),
+        (b"-->User-agent: *\n", False),
+        (b"User-agent: *\nDisallow: /x\n", False),
+    ],
+)
+def test_a_record_of_other_lines(robots: bytes, *, has: bool) -> None:
+    assert has_other_record(robots) == has

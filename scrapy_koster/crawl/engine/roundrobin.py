@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+import scrapy
 from scrapy.pqueues import (
     DownloaderAwarePriorityQueue,
     DownloaderInterface,
     ScrapyPriorityQueue,
 )
+
+from scrapy_koster.crawl.scrapy_internals import QUEUE_INTERNALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,6 +34,13 @@ class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
 
     def __init__(self, crawler: Crawler, *args: Any, **kwargs: Any) -> None:
         super().__init__(crawler, *args, **kwargs)
+        for internal in QUEUE_INTERNALS:
+            owner, _, name = internal.name.rpartition(".")
+            if owner.endswith(DownloaderAwarePriorityQueue.__name__) and not hasattr(self, name):
+                raise RuntimeError(
+                    f"RoundRobinPriorityQueue does not work with Scrapy {scrapy.__version__}, which"
+                    f" has no {internal.name}: remove SCHEDULER_PRIORITY_QUEUE from your settings"
+                )
         self.pqueues = OrderedDict(self.pqueues)
         self._downloader_interface = _Downloads(crawler)
 
