@@ -49,8 +49,8 @@ def member_of(record: Record) -> bytes:
 def records_in(file: BinaryIO) -> Iterator[tuple[int, int, Record]]:
     """Yield the offset, the length and the record of each member, from the position of *file* on.
 
-    The first damaged member ends the file. After a killed writer, a site's body could have forged
-    further members.
+    Reading stops at the first damaged member. Later bytes may be forged: after a killed writer,
+    the body of a site could be read as members.
     """
     members = ArchiveIterator(file, check_digests=True)
     try:

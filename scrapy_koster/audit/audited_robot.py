@@ -103,7 +103,7 @@ class Pace:
         self.first: int | None = None
         self.last: int | None = None
         self.gaps: Counter[int] = Counter()
-        """Number of gaps by length in seconds, with two digits beyond two minutes."""
+        """Number of gaps by length in seconds, rounded to two digits beyond two minutes."""
         self.worst = dict.fromkeys(WINDOWS_SECS, 0)
         """The largest number of requests in a window, by the seconds of WINDOWS_SECS."""
         self._windows: dict[int, deque[tuple[int, int]]] = {secs: deque() for secs in WINDOWS_SECS}

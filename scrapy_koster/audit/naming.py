@@ -17,7 +17,7 @@ HEADER_CHARS = 512
 
 _TOKEN = re.compile(TOKEN)
 _LIKE_A_ROBOT = re.compile(
-    # CUBOT is a telephone.
+    # "bot" alone is not enough: CUBOT is a telephone.
     r"https?://|www\.|@|bot/|crawl|spider|compatible;[^;)]*bot\b",
     re.IGNORECASE,
 )

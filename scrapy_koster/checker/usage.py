@@ -18,7 +18,7 @@ from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, split
 
 _WORDS = {CONTENT_USAGE: ("y", "n"), CONTENT_SIGNAL: ("yes", "no", "y", "n")}
 _LABELS = {CONTENT_USAGE: KNOWN_LABELS, CONTENT_SIGNAL: {*KNOWN_LABELS, *SIGNAL_LABELS}}
-# Text before a space that is probably a path, and not a label with a value.
+# A path-like word before the first space.
 _PATH_WITHOUT_SLASH = re.compile(rb"[^/*=,; \t][^=,; \t]*[/*][^=,; \t]*[ \t]|\*[^=,; \t]*[ \t]")
 
 

@@ -18,5 +18,5 @@ class Rfc9309RobotParser(Rfc9309, ScrapyParser):
     __slots__ = ()
 
     def watch(self, robot: str | bytes) -> Watch | None:
-        """Return a finder of allowed URLs that a hidden line forbids, None if there is no line."""
+        """Return a finder of allowed URLs forbidden by a hidden line, or None."""
         return watch_of(self._body, robot, Rfc9309)

@@ -1,4 +1,4 @@
-"""What the parsers of this package have in common for Scrapy."""
+"""The common base of the parsers for Scrapy."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ class ScrapyParser(RobotParser):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler | None, robotstxt_body: bytes) -> Self:
-        """Parse the octets of a robots.txt. Never raises."""
+        """Parse the bytes of a robots.txt. Never raises."""
         return cls(robotstxt_body)
 
     def delay(self, user_agent: str | bytes) -> Delay | None:
-        """Return the longest Crawl-delay or Request-rate that the robot is asked to keep.
+        """Return the longest Crawl-delay or Request-rate for the robot, or None.
 
-        They are extensions: neither standard has them. None if there is none.
+        Both fields are extensions: neither standard has these fields.
         """
         return delay_of(self, user_agent)
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """Return the seconds of ``delay``, None if there is none."""
+        """Return the seconds of ``delay``, if any."""
         delay = self.delay(user_agent)
         return None if delay is None else delay.secs
 
     def sitemaps(self) -> Iterable[str]:
-        """Return the URL of each Sitemap line, once, in the order of the file.
+        """Return the distinct URLs of the Sitemap lines, in the order of the file.
 
-        A relative URL is returned as it is written. URLs that are neither http nor https, and
-        those of a robots.txt, are left out. Scrapy plans this method for its own parsers.
+        A relative URL is returned as written. URLs of a robots.txt, and URLs with a scheme other
+        than http and https, are left out. Scrapy plans this method for its own parsers.
         """
         return sitemap_references_in(self._body)

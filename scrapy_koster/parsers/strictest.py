@@ -1,4 +1,4 @@
-"""All readings of a /robots.txt at once: the draft's, RFC 9309's, and that of misspelt lines."""
+"""Three readings of a /robots.txt at once: the draft, RFC 9309, and misspelt lines."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from scrapy_koster.protocol.reading import Strictest
 
 
 class StrictestRobotParser(Strictest, ScrapyParser):
-    """Parser that allows a URL only if the draft and RFC 9309 both allow it.
+    """Parser that allows a URL only if both the draft and RFC 9309 allow the URL.
 
-    It also obeys misspelled lines: the file is read once more by RFC 9309, with the misspellings
-    corrected that Google's parser accepts.
+    Misspelled lines count, too: the file is read again by RFC 9309, after correction of the
+    misspellings that Google's parser accepts.
 
     Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
     ``allowed(url, user_agent)`` takes a name token or a User-Agent header.
     ``ruling(url, user_agent)`` also returns the standard and the matching line. If both standards
-    forbid the URL, the ruling of the draft has the other one as ``also``.
+    forbid the URL, the ruling of the draft has the ruling of RFC 9309 as ``also``.
     """
 
     __slots__ = ()

@@ -33,7 +33,7 @@ _LAG_SECS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The last response to one request for /robots.txt, redirects followed."""
+    """The last response to a request for /robots.txt, redirects followed."""
 
     url: str
     """The URL that answered."""
@@ -42,7 +42,7 @@ class Answer:
     """Names in lower case; repeated fields are joined by a comma."""
     body: bytes = b""
     cut_bytes: int | None = None
-    """The limit at which the body was cut, None for a complete body."""
+    """The limit at which the body was cut. None for a complete body."""
     digest: str = ""
     """Digest of the body as received, before decoding and cutting."""
     exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
@@ -74,7 +74,7 @@ class Copy:
     """The URL that answered, after redirects."""
     status: int
     body: bytes
-    """The file of a 2xx answer; empty for any other."""
+    """The file of a 2xx answer; empty for another status."""
     etag: str | None
     last_modified: str | None
     fetched: float
@@ -88,7 +88,7 @@ class Copy:
     digest: str = ""
     """Digest of the body as received. The default is the digest of ``body``."""
     record_id: str | None = None
-    """WARC-Record-ID of the record with the body, None if there is no archive."""
+    """WARC-Record-ID of the record with the body, if there is an archive."""
 
     def __post_init__(self) -> None:
         """Use the digest of the body as the default."""
@@ -119,7 +119,7 @@ class Failure:
     retry: float
     """Time of the next attempt at the earliest, in seconds since the epoch."""
     stale: Copy | None
-    """The last good copy, if there was one."""
+    """The last good copy, if any."""
     is_defect: bool = False
     """Whether the robot failed, not the site: then KOSTER_UNAVAILABLE does not open the site."""
     no_such_host: bool = False
@@ -196,7 +196,7 @@ def after_answer(
     jitter: float,
     began: float | None = None,
 ) -> Known:
-    """Return the new copy or failure of a site after *result*; *known* is the previous one.
+    """Return the new copy or failure of a site after *result*; *known* is the previous value.
 
     *jitter*, 0 to 1, lengthens the back-off of a failure by up to a quarter.
     *began* is the time when the attempt began, in seconds since the epoch. The default is *now*.
@@ -228,7 +228,7 @@ def after_answer(
 def _received(
     result: Answer | NoAnswer, known: Known | None, *, now: float, policy: Policy
 ) -> Copy | None:
-    """Return the copy in an answer, None for a temporary failure."""
+    """Return the copy in an answer, or None for a temporary failure."""
     if isinstance(result, NoAnswer):
         return None
     if result.status == 304:
@@ -302,7 +302,7 @@ def last_copy(known: Known | None) -> Copy | None:
 
 
 def _series(known: Known | None, *, began: float, now: float, policy: Policy) -> Failure | None:
-    """Return the previous failure of the same series, None if a new series begins.
+    """Return the previous failure of the same series, if any.
 
     A series ends after a long time without an attempt. The time of the attempt, and the time that
     the attempt waits for a socket, do not count.

@@ -1,4 +1,4 @@
-"""Wrong answers and errors of a parser that somebody else wrote: only True opens a URL."""
+"""Wrong answers and errors of somebody's own parser: only True opens a URL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scrapy_koster.protocol.reading import Decider
 _T = TypeVar("_T")
 
 Permission: TypeAlias = Callable[[str, str | bytes], bool]
-"""Whether a robot (the second) may fetch a URL (the first) of one site."""
+"""Whether a robot (the second) may fetch a URL (the first) of a site."""
 
 
 class ParserDefectError(TypeError):
@@ -26,13 +26,13 @@ class ParserDefectError(TypeError):
 def returned(parser: Any, method: str, value: object, wanted: str) -> ParserDefectError:
     """Return the error for a *method* of *parser* that has returned *value*."""
     if isinstance(value, Coroutine):
-        value.close()  # else Python warns that it was never awaited
+        value.close()  # otherwise Python warns: never awaited
     does = f"returned a value of type {type(value).__name__}, not {wanted}"
     return ParserDefectError(parser, method, does)
 
 
 def guarded(parser: Any, method: str, call: Callable[[], _T]) -> _T:
-    """Return what *call* returns; ParserDefectError for any error of this *method* of *parser*.
+    """Return the result of *call*, a call of *method* of *parser*; ParserDefectError for an error.
 
     A CancelledError, StopIteration or IgnoreRequest would have another meaning for the caller.
     """
@@ -60,7 +60,7 @@ def bools_of(parser: Any) -> Permission:
 
     def checked(url: str, robot: str | bytes) -> bool:
         value: object = guarded(parser, "allowed", partial(allowed, url, robot))
-        # By identity, because other true values, such as a tuple, need not mean yes.
+        # By identity, because a true value, such as a tuple, need not mean yes.
         if value is True or value is False:
             return value
         raise returned(parser, "allowed", value, "True or False")

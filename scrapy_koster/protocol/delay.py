@@ -25,9 +25,9 @@ class Delay(NamedTuple):
     """The time between two visits, and the line of the file."""
 
     secs: float
-    """From the start of one visit to the start of the next, in seconds."""
+    """From the start of a visit to the start of the next visit, in seconds."""
     line: Line | None
-    """None if the parser names no line."""
+    """None if the parser does not name the line."""
 
 
 class CrawlDelay(Enum):
@@ -53,7 +53,7 @@ class Pace:
         return self.choice is not CrawlDelay.IGNORE
 
     def too_long(self, delay: Delay | None) -> Delay | None:
-        """Return *delay* if a site with this delay is not visited, else None."""
+        """Return *delay* if a site with this delay is not visited, or None."""
         refuses = self.choice is CrawlDelay.REFUSE
         return delay if refuses and delay is not None and delay.secs > self.max_secs else None
 
@@ -67,12 +67,12 @@ class LinesParser(Protocol):
     """A parser that returns the lines of a field."""
 
     def lines(self, robot: str | bytes, /, *fields: bytes) -> Iterable[Line]:
-        """Return the lines with one of *fields*, in lower case, that *robot* obeys."""
+        """Return the lines that *robot* obeys with a field in *fields*, in lower case."""
         ...
 
 
 def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
-    """Return the longest delay for *robot*, None without a delay.
+    """Return the longest delay for *robot*, if any.
 
     If *parser* has the ``crawl_delay`` of Scrapy 2.18, but no ``lines``, the delay has no line.
     """
@@ -124,7 +124,7 @@ def longest_delay(lines: Iterable[Line]) -> Delay | None:
 
 
 def _seconds(value: bytes) -> float | None:
-    if b"_" in value:  # of which Python makes a number
+    if b"_" in value:  # Python accepts underscores in numbers
         return None
     try:
         seconds = float(value)
@@ -142,4 +142,4 @@ def _seconds_of_rate(value: bytes) -> float | None:
 
 _READ = {b"crawl-delay": _seconds, b"request-rate": _seconds_of_rate}
 FIELDS = tuple(_READ)
-"""The fields of the lines that ask for a delay."""
+"""The fields of lines with a delay."""

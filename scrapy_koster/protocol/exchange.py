@@ -32,18 +32,18 @@ class Exchange:
     began: float
     """When the request was sent, in seconds since the epoch."""
     sent: tuple[tuple[bytes, bytes], ...]
-    """The header of the request, a pair for each line."""
+    """The header of the request, as pairs."""
     status: int
     received: tuple[tuple[bytes, bytes], ...]
-    """The header of the response, a pair for each line."""
+    """The header of the response, as pairs."""
     body: bytes
     """The received bytes, before the Content-Encoding is decoded."""
     is_cut: bool
     """Whether the connection was ended before the body was whole, at KOSTER_MAX_BYTES."""
     protocol: str | None
-    """Such as "HTTP/1.1"; None if the download handler does not say."""
+    """Such as "HTTP/1.1", if the download handler reports the version."""
     address: str | None
-    """The IP address that answered; None if the download handler does not say."""
+    """The IP address that answered, if the download handler reports the address."""
     digest: str
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ _DATE_CHARS = 100
 
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
-    """Return the seconds from *now* that Retry-After asks for, None without one.
+    """Return the seconds from *now* that Retry-After asks for, or None.
 
     RFC 9110 10.2.3: a number of seconds or a date.
     """
@@ -30,7 +30,7 @@ def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
 
 
 def stated_life(headers: Mapping[str, str], *, now: float) -> float | None:
-    """Return the lifetime of a copy in seconds by *headers*, None if no header states one.
+    """Return the lifetime of a copy in seconds by *headers*, or None.
 
     An invalid field counts as absent.
     """
@@ -40,7 +40,7 @@ def stated_life(headers: Mapping[str, str], *, now: float) -> float | None:
     if any(name in ("no-cache", "no-store") for name, _ in directives):
         return 0.0
     # RFC 9111 5.3: Expires is ignored where there is a max-age. RFC 9111 4.2.1:
-    # of conflicting values the most restrictive one.
+    # of conflicting values the most restrictive.
     ages = [_seconds(value) for name, value in directives if name == "max-age"]
     lives = [secs for secs in ages if secs is not None]
     return min(lives) - _age(headers) if lives else _life_to_expires(headers, now=now)
@@ -59,7 +59,7 @@ def _life_to_expires(headers: Mapping[str, str], *, now: float) -> float | None:
     # origin server."
     field = headers.get("expires", "")
     # RFC 9111 5.3: the invalid date "0" means already expired; "-1" is as well
-    # known. Any other invalid date counts as absent here.
+    # known. Another invalid date counts as absent here.
     if field.partition(",")[0].strip() in ("0", "-1"):
         return 0.0
     expires = _date(field)
@@ -72,7 +72,7 @@ def _life_to_expires(headers: Mapping[str, str], *, now: float) -> float | None:
 
 
 def _age(headers: Mapping[str, str]) -> float:
-    # RFC 9111 5.1: the first of several values; an invalid one is ignored.
+    # RFC 9111 5.1: the first of several values; an invalid value is ignored.
     return _seconds(headers.get("age", "").partition(",")[0]) or 0.0
 
 

@@ -1,4 +1,4 @@
-"""Why a reading allows a URL that another one forbids.
+"""Why a reading allows a URL that another reading forbids.
 
 The draft may allow what RFC 9309 forbids, and both what a ``hidden`` line forbids.
 """
@@ -50,12 +50,12 @@ class Hazard(NamedTuple):
 
     cause: Cause
     draft: Ruling
-    """The ruling that allows the URL: of the draft, or of RFC 9309 if the crawl uses RFC 9309."""
+    """The allowing ruling: of the draft, or of RFC 9309 if the crawl uses RFC 9309."""
     rfc9309: Ruling
-    """The ruling that forbids the URL: of RFC 9309, or by a hidden line."""
+    """The forbidding ruling: of RFC 9309, or by a hidden line."""
 
     def because(self, robot: str) -> str:
-        """Return in words the reason why one reading allows the URL and another forbids it."""
+        """Return in words the reason why only one of two readings allows the URL."""
         allows, forbids = because_of(self.draft, robot), because_of(self.rfc9309, robot)
         if self.cause is Cause.HIDDEN:
             return f"allowed by {allows}, and forbidden by {forbids}, which neither standard reads"
@@ -72,10 +72,10 @@ class Watch:
     rfc9309: Rfc9309
     """The reading by RFC 9309."""
     unhidden: Corrected | None
-    """The reading with the hidden lines, None without hidden lines."""
+    """The reading with the hidden lines, or None."""
 
     def hazard(self, url: str, *, is_plain: bool = False) -> Hazard | None:
-        """Return the hazard of *url*, which is allowed; None if all readings allow it.
+        """Return the hazard of *url*, which is allowed; None if no reading forbids the URL.
 
         *is_plain*: the URL has one spelling (``rewriting``).
         """
@@ -117,7 +117,7 @@ class Watch:
 
 
 def watch_of(body: bytes, robot: str | bytes, kind: type[Reading]) -> Watch | None:
-    """Return a finder of hazards of a *kind* of reading for *robot*, None if none is possible."""
+    """Return a finder of hazards for *robot*, or None if a reading of *kind* has no hazards."""
     right = unhidden(body)
     if right is None and kind is Rfc9309:
         return None
@@ -126,7 +126,7 @@ def watch_of(body: bytes, robot: str | bytes, kind: type[Reading]) -> Watch | No
 
 
 def _is_compared_alike(line: Line, url: str) -> bool:
-    """Whether both standards find the path of *line*, or neither does, at the start of *url*."""
+    """Whether the standards agree on whether the path of *line* begins *url*."""
     path, sent = _value(line), origin_and_path(url)[1]
     if is_special(path):
         return True

@@ -16,8 +16,8 @@ _LINE_OF_PAGE = re.compile(r"[\r\n][ \t]*<(?:html|!doctype)\b", re.IGNORECASE)
 _LOOKED_AT = 1000
 
 # Challenge pages name their product in a tag, or at the start of a script. An article about a
-# product has the name in other places, and pages behind Cloudflare, Imperva or DataDome have
-# other scripts of theirs.
+# product has the name elsewhere, and pages served by Cloudflare, Imperva or DataDome have more
+# scripts of the same makers.
 _TAG = rb"<[a-z]+\b[^<>]{0,600}"
 _SCRIPT = rb"<script\b[^<>]{0,300}>[^<]{0,600}"
 _PRODUCTS = {
@@ -36,7 +36,7 @@ _PRODUCTS = {
 }
 _CHALLENGES = {name: re.compile(each, re.IGNORECASE) for name, each in _PRODUCTS.items()}
 
-# The parts of a page that show nothing to people. A part without an end does not match, so the
+# The invisible parts of a page. A part without an end does not match, so the
 # time is linear in the length of the page.
 _UNSEEN = re.compile(
     rb"(?:\s+|<!--.*?-->|<[!?](?!--)[^>]*>|</?(?:html|head|body)\b[^>]*>"
@@ -61,13 +61,13 @@ class HtmlPage:
 
 def is_html(body: bytes) -> bool:
     """Whether a file begins like an HTML page. The file may have rules."""
-    if b"<" not in body:  # for speed alone
+    if b"<" not in body:  # for speed
         return False
     text = narrow(body).decode("utf-8", "replace")
     return bool(_BEGINS_WITH_TAG.match(text) or _LINE_OF_PAGE.search(text[:_LOOKED_AT]))
 
 
-@lru_cache(maxsize=16)  # each step of a site asks again
+@lru_cache(maxsize=16)  # called at every step of a site
 def page_in_place(body: bytes) -> HtmlPage | None:
     """Return the HTML page in place of a robots.txt, None if the file has rules."""
     if not is_html(body) or has_record(body):
@@ -83,7 +83,7 @@ def _challenge(html: bytes) -> str:
 
 
 def _only(html: bytes) -> str:
-    """Return "only a script" or "only a refresh" for a page that shows nothing."""
+    """Return "only a script" or "only a refresh" for a page without visible text."""
     found, position = "", 0
     while part := _UNSEEN.match(html, position):
         position = part.end()

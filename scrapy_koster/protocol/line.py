@@ -22,11 +22,11 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _LOOKED_AT = 1000
 
-# One line, behind a line end. B7, B8: with space before the field and the colon.
-# Each takes a time that is linear in the length of the line: where two repeated
-# parts have octets in common, the second matches without any.
+# A line, after a line end. B7, B8: with space before the field and the colon.
+# The patterns take a time linear in the length of the line: if two repeated parts
+# share bytes, the second part may be empty.
 SP = "[ \t]*"
-"""3.3: space = 1*(SP | HT); B2: nothing else is space."""
+"""3.3: space = 1*(SP | HT); B2: no other character is space."""
 VALUE = "([^#\n]*[^#\n \t]|)"
 """B10: a comment runs from "#" to the line's end."""
 ANY_CASE = re.ASCII | re.IGNORECASE
@@ -41,13 +41,13 @@ CONTENT_USAGE = b"content-usage"
 # Attach, 3: "rule =/ content-usage". No other field ends the agent lines (RFC 9309, 2.2.4: "other
 # records" such as Content-Signal).
 USAGE_LINE = re.compile(f"\n{SP}(?:disallow|allow|content-usage){SP}:", ANY_CASE)
-# RFC 9309: path-pattern = "/" *UTF8-char-noctl; the example in 5.1 has one that begins with "*".
+# RFC 9309: path-pattern = "/" *UTF8-char-noctl; the example in 5.1 has a path that begins with "*".
 PATH_LINE = re.compile(f"{_RULE}{SP}(?=[/*]){VALUE}", ANY_CASE)
 """An Allow or Disallow line whose path can match: "d" for Disallow in any case, and the path."""
 
 
 class Line(NamedTuple):
-    """One line of the form ``<Field> ":" <value>`` (3.2)."""
+    """A line of the form ``<Field> ":" <value>`` (3.2)."""
 
     number: int
     """1-based, in the file."""
@@ -69,7 +69,7 @@ def narrow(body: bytes) -> bytes:
         return body
     # A byte too many at the end is not read.
     text = body[: len(body) // 2 * 2].decode(encoding, "replace")
-    # In UTF-32 there is a NUL for the other half of each character.
+    # In UTF-32, the other half of a character is a NUL.
     return text.replace("\0", "").removeprefix("\ufeff").encode()
 
 
@@ -97,14 +97,14 @@ def _wide_encoding(body: bytes) -> str | None:
 
 
 def whole_lines(body: bytes, max_bytes: int) -> bytes:
-    """Return the lines that are whole in the first *max_bytes* of a file.
+    """Return the whole lines in the first *max_bytes* of a file.
 
     B16: a file is cut at a limit (section 6) where a line ends, because half a path would forbid
     or allow more than the whole path.
     """
     if len(body) <= max_bytes:
         return body
-    # A byte of a wide character may be that of a line end, so the text is cut in UTF-8.
+    # A byte of a wide character may equal a line end, so the text is cut in UTF-8.
     kept = narrow(body[:max_bytes])
     return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
 
@@ -114,9 +114,9 @@ def lines(body: bytes) -> list[bytes]:
     return with_line_feeds(body).encode("latin-1").split(b"\n")[1:]
 
 
-@lru_cache(maxsize=1)  # one file is read by two standards, or asked about again
+@lru_cache(maxsize=1)  # a file is read by both standards, or again
 def with_line_feeds(body: bytes) -> str:
-    """Return a file as a line feed before each line, and a character for each octet (B4)."""
+    """Return a file as text: a line feed before a line, and a character per byte (B4)."""
     # 5.2: "robots should be liberal in accepting files with different
     # end-of-line conventions, specifically CR and LF in addition to CRLF".
     text = _unwrapped(narrow(body).removeprefix(_BYTE_ORDER_MARK))  # B3
@@ -130,7 +130,7 @@ def in_lower_case(text: str) -> str:
 
 
 def names_any(body: bytes, fields: Iterable[bytes]) -> bool:
-    """Return whether a file has the name of one of *fields*, in lower case, anywhere."""
+    """Return whether a file has a name in *fields*, in lower case, anywhere."""
     lower = in_lower_case(with_line_feeds(body))
     return any(field.decode() in lower for field in fields)
 
@@ -155,7 +155,7 @@ _TAG = re.compile(rb"<[^<>]*>")
 
 
 def _unwrapped(body: bytes) -> bytes:
-    """Return the text of a page with one ``<pre>`` in its body, and other files unchanged."""
+    """Return the text of a page with a single ``<pre>`` in the body, or another file unchanged."""
     pre = _PRE.search(body) if _PAGE.match(body) else None
     if pre is None:
         return body

@@ -14,7 +14,7 @@ EVERY_ROBOT = "robots"
 
 # The theory. The start of a tag depends on the text before the tag: <meta> in a comment, in
 # a title or in the value of an attribute is text. So a page is read from the start, as in 13.2,
-# up to the last tag that may have one of the names. Most pages have no such tag, and are not read.
+# up to the last tag that may have a wanted name. Most pages have no such tag, and are not read.
 # Elements are not nested here: a tag in a template or a CDATA section counts, and SVG is read as
 # HTML. So more tags may be obeyed than a browser would find.
 #
@@ -45,7 +45,7 @@ _TEXT_END = {
 
 
 def metas_of_page(html: bytes, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the (name, content) of the META tags of a page, at least of tags with one of *names*.
+    """Yield the (name, content) of META tags of a page, at least of tags with a name in *names*.
 
     *html* may have any encoding in which ASCII is ASCII; *names* are in lower case. A name that
     the page writes with character references is not looked for.
@@ -62,7 +62,7 @@ def _name_and_content(tag: bytes) -> tuple[str, str] | None:
     given: dict[bytes, bytes] = {}
     for attribute in _ONE_ATTRIBUTE.finditer(tag, len(b"<meta")):
         name, double_quoted, single_quoted, unquoted = attribute.groups(b"")
-        # 13.2.5.33: of attributes with the same name the first holds.
+        # 13.2.5.33: of attributes with the same name, the first counts.
         given.setdefault(name.lower(), double_quoted or single_quoted or unquoted)
         if b"name" in given and b"content" in given:
             return _text(given[b"name"]), _text(given[b"content"])
@@ -78,7 +78,7 @@ def _text(value: bytes) -> str:
 
 
 def _meta_tags(html: bytes, last: int) -> Iterator[slice]:
-    """Yield the places of the META tags of *html*, in lower case, up to the one at *last*."""
+    """Yield the places of the META tags of *html*, in lower case, up to the tag at *last*."""
     position = 0
     while 0 <= (start := html.find(b"<", position)) <= last:
         tag = _TAG.match(html, start)

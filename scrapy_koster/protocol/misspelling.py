@@ -1,7 +1,7 @@
 """Misspelt and hidden lines of a robots.txt, as other parsers read them.
 
-Neither standard knows them. They are read so by ``Strictest`` only, to forbid more. What is
-accepted is listed in docs/semantics.md.
+Neither standard has such lines. Only ``Strictest`` reads them, to forbid more. The accepted
+spellings are listed in docs/semantics.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TEXT_LINE = re.compile("\n[ \t]*[^# \t\n]")
 _FIELD_LINE = re.compile(f"\n{SP}[a-z_-]{{4,}}{SP}:", ANY_CASE)
 
 
-@lru_cache(maxsize=16)  # each step of a site asks again
+@lru_cache(maxsize=16)  # called at every step of a site
 def has_only_other_lines(body: bytes) -> bool:
     """Whether a file has text, but no line that could be a line of a robots.txt."""
     text = with_line_feeds(body)
@@ -38,7 +38,7 @@ def has_only_other_lines(body: bytes) -> bool:
     return corrected(body) is None
 
 
-@lru_cache(maxsize=16)  # each request to a site asks again
+@lru_cache(maxsize=16)  # called for every request to a site
 def has_other_record(body: bytes) -> bool:
     """Return whether the hidden and misspelt lines of a file make a record."""
     right = corrected(body)
@@ -46,7 +46,7 @@ def has_other_record(body: bytes) -> bool:
 
 
 def corrected(body: bytes) -> bytes | None:
-    """Return a file with hidden and misspelt lines corrected, None if there are no such lines."""
+    """Return a file with hidden and misspelt lines corrected, or None without such lines."""
     seen = unhidden(body)
     text = with_line_feeds(body) if seen is None else "\n" + seen.decode("latin-1")
     right = _LINE.sub(_corrected, text)
@@ -75,8 +75,8 @@ def as_written(body: bytes, line: Line) -> Line:
     return line._replace(field=name.strip(" \t").lower().encode())
 
 
-# Hidden lines: behind markup, or with other space than SP and HT around. "-->User-agent: *" is one,
-# and "Disallow: /a" with a no-break space. Other parsers read some of these lines.
+# Hidden lines: after markup, or with other space than SP and HT around. "-->User-agent: *" is
+# hidden, and "Disallow: /a" with a no-break space. Other parsers read some of these lines.
 
 # White space of Unicode and characters without a width. The last two are spaces of Latin-1, in a
 # file that is not UTF-8.
@@ -108,14 +108,14 @@ _COMMENT = re.compile("(<[^<>]*>)|#.*")  # an attribute may have a "#"
 
 
 def unhidden(body: bytes) -> bytes | None:
-    """Return a file with hidden lines corrected, None if there are no hidden lines.
+    """Return a file with hidden lines corrected, or None without hidden lines.
 
     If a line has several rules, a CR separates the rules. So the number of LF before the next lines
     stays the same.
     """
     octets = with_line_feeds(body).encode("latin-1")
     if octets.isascii() and len(octets.translate(None, _ODD_OCTETS)) == len(octets):
-        return None  # for speed alone: most files have none of these
+        return None  # for speed: most files lack these characters
     text = octets.decode("utf-8", "surrogateescape")
     meant = _ODD_LINE.sub(_meant, text)
     return None if meant == text else meant[1:].encode("utf-8", "surrogateescape")

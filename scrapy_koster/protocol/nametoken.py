@@ -16,7 +16,7 @@ _TOKEN = re.compile(TOKEN)
 _SEVERAL = re.compile(f"{TOKEN}(?:[ \t]*,[ \t]*{TOKEN})+")
 
 
-@lru_cache(maxsize=256)  # a crawl has few, and asks for each URL
+@lru_cache(maxsize=256)  # a crawl has few names, and asks for every URL
 def name_token(user_agent: str | bytes) -> str:
     """Return the name token of a User-agent header, in lower case.
 
@@ -30,7 +30,7 @@ def name_token(user_agent: str | bytes) -> str:
 
 @lru_cache(maxsize=1000)
 def names_of(robot: str | bytes) -> tuple[str, ...]:
-    """Return the name tokens of a robot in lower case, the preferred one first.
+    """Return the name tokens of a robot in lower case, the preferred name first.
 
     A robot may have several names: ``figtree-images, figtree`` obeys the record of the first
     with a record. A User-agent header has one name: the ``name_token``.
@@ -43,7 +43,7 @@ def names_of(robot: str | bytes) -> tuple[str, ...]:
 def joined(robot: Any) -> Any:
     """Return a list or tuple of names as one text for ``names_of``.
 
-    Anything else is returned as it is. Raises ValueError if one of them is no name token.
+    Another value is returned unchanged. Raises ValueError for an invalid name token.
     """
     if not isinstance(robot, (list, tuple)):
         return robot

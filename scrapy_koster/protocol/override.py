@@ -1,7 +1,8 @@
 """Recorded exceptions to the robots.txt of single sites (KOSTER_OVERRIDES).
 
-They are the user's own: neither standard has them. So each names its site, its reason and its last
-day, and decides on paths alone. It opens no site that answered 401 or 403 or that is deferred.
+Overrides are the user's own: neither standard has such exceptions. So an override names a site, a
+reason and a last day, and decides only on paths. Sites that answered 401 or 403, and deferred
+sites, stay closed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _REASON_CHARS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """An exception for one site."""
+    """An exception for a site."""
 
     site: Site
     allow: tuple[str, ...] = ()
@@ -55,7 +56,7 @@ class Overrides:
     entries: tuple[Override, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether the crawl has overrides."""
         return bool(self.entries)
 
     def of(self, site: Site, now: float) -> tuple[Override, ...]:
@@ -71,14 +72,14 @@ NO_OVERRIDES = Overrides()
 
 
 class Choice(NamedTuple):
-    """The decision of the overrides of a site on one URL."""
+    """The decision of the overrides of a site on a URL."""
 
     allowed: bool
     override: Override
 
 
 def choice(url: str | bytes, overrides: Sequence[Override]) -> Choice | None:
-    """Return the decision of *overrides* of a site on *url*; None if no path matches.
+    """Return the decision of *overrides* of a site on *url*, if a path matches.
 
     The longest path wins. Of two equal paths, "disallow" wins. /robots.txt itself is always
     allowed (3.2.2).

@@ -27,7 +27,7 @@ def url_path(url: str | bytes) -> str:
 
 def is_robots_txt(url: str | bytes) -> bool:
     """Whether *url* is "the /robots.txt URL", always allowed (3.2.2)."""
-    # For speed: this is called for each request to a new site.
+    # For speed: this is called for every request to a new site.
     if isinstance(url, str) and "/robots.txt" not in url and "%" not in url:
         return False
     return url_path(url) == "/robots.txt"
@@ -49,7 +49,7 @@ def origin_and_path(url: str | bytes) -> tuple[str, str]:
 
 
 def unescape(path: str) -> str:
-    """Decode each escape once (3.2.2). C3: a malformed escape is not changed."""
+    """Decode escapes once (3.2.2). C3: a malformed escape is not changed."""
     return _decoded(path, _OF_THE_DRAFT) if "%" in path else path
 
 

@@ -43,7 +43,7 @@ _ROBOTS_KEPT = 8
 
 
 def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T]) -> _T:
-    """Return the value of a robot in *found*. If there is none, use *make*.
+    """Return the value of a robot in *found*, made by *make* if missing.
 
     Only eight values are kept, so a crawl with many User-agent headers uses little memory.
     """
@@ -76,11 +76,11 @@ class Decider(ABC):
         return True
 
     def rules(self, robot: str | bytes) -> list[Rules]:
-        """Return the lists of rules for *robot*. A URL must be allowed by each of the lists."""
+        """Return the lists of rules for *robot*. A URL must be allowed by every list."""
         return kept(self._rules, robot, lambda: self._read(robot))
 
     def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
-        """Return the lines with one of *fields*, in lower case, that *robot* obeys, in order."""
+        """Return the lines that *robot* obeys with a field in *fields*, in lower case, in order."""
         return sorted({line for lines in self.lines_apart(robot, *fields) for line in lines})
 
     @abstractmethod
@@ -89,9 +89,9 @@ class Decider(ABC):
 
     @abstractmethod
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
-        """Return the lines with one of *fields*, in lower case, that *robot* obeys as rules.
+        """Return the lines that *robot* obeys as rules with a field in *fields*, in lower case.
 
-        There is one list for each standard and each name of the robot.
+        A standard and a name of the robot have a list of their own.
         """
 
     @abstractmethod
@@ -100,7 +100,7 @@ class Decider(ABC):
 
 
 class Reading(Decider):
-    """A /robots.txt file under one of the standards."""
+    """A /robots.txt file under a standard."""
 
     __slots__ = ("_body",)
 
@@ -152,7 +152,7 @@ class Reading(Decider):
         )
 
     def record(self, robot: str | bytes) -> Record | None:
-        """Return the first record that *robot* must obey, None if there is none."""
+        """Return the first record that *robot* must obey, or None."""
         return next(iter(self.records(robot)), None)
 
     def records(self, robot: str | bytes) -> list[Record]:
@@ -161,9 +161,9 @@ class Reading(Decider):
         return list(records(self._text, sorted(found)))
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
-        """Return the lines with one of *fields*, in lower case, that *robot* obeys.
+        """Return the lines that *robot* obeys with a field in *fields*, in lower case.
 
-        There is one list for each name of the robot.
+        Every name of the robot has a list of its own.
         """
         if not names_any(self._body, fields):
             return []
@@ -179,7 +179,7 @@ class Reading(Decider):
     def name_of(self, robot: str | bytes) -> str:
         """Return the name by which *robot* finds its record.
 
-        If the robot has several names, use the first name with a record, or else the first name.
+        If the robot has several names, use the first name with a record, otherwise the first name.
         """
         names = names_of(robot)
         if len(names) == 1:
@@ -249,12 +249,12 @@ class Corrected(Rfc9309):
     def __init__(self, written: bytes, right: bytes) -> None:
         super().__init__(right)
         self._written = written
-        # A CR separates rules that are one line of the file (``unhidden``).
+        # A CR separates rules that are a single line of the file (``unhidden``).
         ends = re.findall(rb"[\r\n]", right)
         self._numbers = array("I", accumulate((end == b"\n" for end in ends), initial=1))
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
-        """Return what ``allowed`` returns, with the line that decided as it is written."""
+        """Return the result of ``allowed``, with the deciding line as written."""
         ruling = super().ruling(url, robot)
         record = ruling.record and Heading(self._numbered(ruling.record.agents))
         rules = self._numbered([ruling.rule] if ruling.rule else [])
@@ -262,7 +262,7 @@ class Corrected(Rfc9309):
         return replace(ruling, record=record, rule=rule, is_misspelt=True)
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
-        """Return the lines with one of *fields* that *robot* obeys as rules, of each name apart."""
+        """Return the rule lines that *robot* obeys with a field in *fields*, in a list per name."""
         return list(map(self._numbered, super().lines_apart(robot, *fields)))
 
     def _numbered(self, lines: list[Line]) -> list[Line]:
@@ -272,7 +272,7 @@ class Corrected(Rfc9309):
 class Strictest(Decider):
     """A /robots.txt file under both standards, and with lines that only other parsers read.
 
-    A URL is forbidden if one of the readings forbids the URL. If the file has hidden or misspelt
+    A URL is forbidden if any reading forbids the URL. If the file has hidden or misspelt
     lines, the third reading is that of the corrected file by RFC 9309.
     """
 
@@ -286,7 +286,7 @@ class Strictest(Decider):
             self._readings.append(Corrected(body, right))
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
-        """Return what ``allowed`` returns, with the line of the standard that decided.
+        """Return the result of ``allowed``, with the deciding line and standard.
 
         If both standards agree, return the ruling of the draft. If both forbid the URL, ``also`` is
         the ruling of RFC 9309. If both allow the URL, a misspelt line may forbid it.
@@ -299,12 +299,12 @@ class Strictest(Decider):
         return next((ruling for ruling in misspelt if not ruling.allowed), draft)
 
     def record(self, robot: str | bytes) -> Record | None:
-        """Return the first record that *robot* must obey by the draft, or else by RFC 9309."""
+        """Return the first record that *robot* must obey by the draft, otherwise by RFC 9309."""
         draft, rfc9309 = (each.record(robot) for each in self._readings[:2])
         return draft or rfc9309
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
-        """Return the lines of each reading, in lists of their own."""
+        """Return the lines of the readings, in separate lists."""
         return [apart for each in self._readings for apart in each.lines_apart(robot, *fields)]
 
     def _read(self, robot: str | bytes) -> list[Rules]:

@@ -57,16 +57,16 @@ def parse(body: bytes) -> list[Record]:
     return list(records(text, (group for _, group in _with_rules(text))))
 
 
-@lru_cache(maxsize=16)  # called for each request to a site without rules
+@lru_cache(maxsize=16)  # called for every request to a site without rules
 def has_record(body: bytes) -> bool:
-    """Whether a file has a record. An empty file and an HTML page have none."""
+    """Whether a file has a record. An empty file and an HTML page have no record."""
     return next(_with_rules(with_line_feeds(body)), None) is not None
 
 
 def groups(text: str, rule_line: re.Pattern[str]) -> Iterator[tuple[list[str], Group]]:
-    """Yield the groups of a file, each with the values of its agent lines.
+    """Yield the groups of a file, with the values of their agent lines.
 
-    A group begins with one or more agent lines, and ends before the next agent line after a
+    A group begins with agent lines, and ends before the next agent line after a
     *rule_line* (B13). Blank lines are ignored (B12), and so are lines without a colon or with an
     invalid field (B6, B11). Rules before the first agent line are in no group (B14).
     """
@@ -87,7 +87,7 @@ def groups(text: str, rule_line: re.Pattern[str]) -> Iterator[tuple[list[str], G
 def _with_rules(text: str, rule_line: re.Pattern[str] = LINE) -> Iterator[tuple[list[str], Group]]:
     """Yield the records of the draft, as ``groups`` does."""
     for agents, group in groups(text, rule_line):
-        # B15: a record has 1*ruleline. Only the last one can lack it.
+        # B15: a record has 1*ruleline. Only the last record can lack a ruleline.
         if group.end < len(text) or rule_line.search(text, group.rules):
             yield agents, group
 
@@ -98,7 +98,7 @@ def record_of_draft(text: str, token: str, rule_line: re.Pattern[str] = LINE) ->
     "If no record satisfied either condition, or no records are present at all, access is
     unlimited."
     """
-    # Most files name few robots: then the first record for all is enough.
+    # Most files name few robots: then the first record for "*" is enough.
     is_named = token not in ("", "*") and token in in_lower_case(text)  # A10
     default: list[Group] = []
     for agents, group in _with_rules(text, rule_line):

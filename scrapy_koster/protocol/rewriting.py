@@ -1,7 +1,7 @@
 """3.2.2: the spellings in which a URL may reach its site.
 
-The path that a rule is compared with is that of the URL "as it is sent", and no
-download handler sends every URL as it stands. Seen on the wire:
+A rule is compared with the path of the URL "as it is sent", and every download
+handler changes some URLs. Seen on the wire:
 
 =========================  =======================================================
 Scrapy's HTTP/1.1          drops an empty ``;`` and an empty ``?``; doubles the
@@ -12,9 +12,9 @@ httpx                      resolves segments of dots
 any of them, verbatim_url  drops tabs, line ends, and space at both ends
 =========================  =======================================================
 
-So a URL passes only if it is allowed in each of these spellings, whichever
-handler will send it: handlers change with each version of a library, and many a
-server resolves dots if the handler does not.
+So a URL passes only if every one of these spellings is allowed, with any handler:
+handlers change between versions of a library, and many servers resolve dots if
+the handler does not.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _WITHOUT_LINE_ENDS = str.maketrans("", "", "\t\n\r")
 def is_plain(path: str) -> bool:
     """Whether a URL with this path and query, as a Request spells it, has one spelling.
 
-    The path may lack the first slash. For speed: this is called for each request, and most URLs
-    have none of these characters.
+    The path may lack the first slash. For speed: this is called for every request, and most URLs
+    lack these characters.
     """
     return not (
         ";" in path

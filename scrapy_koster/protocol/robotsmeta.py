@@ -3,8 +3,8 @@
 "The Robots META tag allows HTML authors to indicate to visiting robots if a
 document may be indexed, or used to harvest more links."
 
-That text ("Spiders and Robots Exclusion") knows META tags only; X-Robots-Tag is
-their present-day twin in the HTTP header.
+The quoted text ("Spiders and Robots Exclusion") has META tags only. X-Robots-Tag is
+the present-day equivalent in the HTTP header.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from scrapy_koster.protocol.printable import printable
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """The directives of a page, with the printable text of each directive."""
+    """The directives of a page, with their printable texts."""
 
     noindex: str | None = None
     nofollow: str | None = None
 
     def __or__(self, other: Directives) -> Directives:
-        """Add up to the most restrictive of both."""
+        """Return the directives of both: the most restrictive apply."""
         return Directives(
             noindex=self.noindex or other.noindex,
             nofollow=self.nofollow or other.nofollow,
         )
 
     def __bool__(self) -> bool:
-        """Whether anything is forbidden."""
+        """Whether a directive forbids an action."""
         return bool(self.noindex or self.nofollow)
 
     def words(self) -> list[str]:
@@ -48,8 +48,8 @@ NO_DIRECTIVES = Directives()
 AI_WORDS = ("noai", "noimageai")
 """Words about AI in the robots META tag and in X-Robots-Tag."""
 
-# "NONE = NOINDEX, NOFOLLOW". ALL, INDEX and FOLLOW forbid nothing; as the most
-# restrictive of several tags holds, they are words like any unknown one.
+# "NONE = NOINDEX, NOFOLLOW". ALL, INDEX and FOLLOW do not forbid. The most
+# restrictive of several tags counts, so these words are ignored like unknown words.
 _NOINDEX = frozenset({"noindex", "none"})
 _NOFOLLOW = frozenset({"nofollow", "none"})
 
@@ -58,12 +58,12 @@ _NOFOLLOW = frozenset({"nofollow", "none"})
 _TAKES_VALUE = r"max-image-preview|max-snippet|max-video-preview|unavailable_after"
 _VALUE = re.compile(rf"(?:{_TAKES_VALUE})\s*[:=]\s*[^\s,;]*")
 # Pages separate words by anything: "noindex; nofollow", "noindex|nofollow". A value stays with
-# its word.
+# the word.
 _WORD = re.compile("[a-z0-9_:=-]+")
 # Digits before a colon are the time of an unavailable_after.
 _ADDRESSEE = re.compile(rf"\s*(?!(?:{_TAKES_VALUE}|[0-9]+)\s*:)({TOKEN})\s*:")
 
-# "The Robots META tag name and values are case-insensitive." In ASCII alone:
+# "The Robots META tag name and values are case-insensitive." In ASCII only:
 # str.lower() makes a k of the Kelvin sign.
 _ASCII_SPACE = "\t\n\f\r "
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -84,7 +84,7 @@ def directives_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Directi
 def directives_of_headers(values: Iterable[str], token: str) -> Directives:
     """Return the directives of X-Robots-Tag values for the robot *token*.
 
-    Headers that are too long to be read forbid everything.
+    Headers too long to be read forbid indexing and following.
     """
     return _directives(said_by_headers(values, token))
 
@@ -103,7 +103,7 @@ def said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[Said
     """Yield the words of META tags for the robot *token*.
 
     Names are equal or not: a META name is a name, not a User-agent line, where
-    a part of the robot's name will do (3.2.1). "" is nobody's name.
+    a part of the robot's name will do (3.2.1). "" is not a name.
     """
     for name, content in metas:
         addressee = name.strip(_ASCII_SPACE)
@@ -114,7 +114,7 @@ def said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[Said
 def said_by_headers(values: Iterable[str], token: str) -> Iterator[Said]:
     """Yield the words of X-Robots-Tag values for the robot *token*.
 
-    ``figtree: noindex, nofollow`` is for figtree alone: the name governs the
+    ``figtree: noindex, nofollow`` is only for figtree: the name governs the
     words up to the end of the value, or up to the next name after a comma or semicolon.
     """
     values = list(values)

@@ -1,8 +1,8 @@
-"""The rules of a robot, and the one that decides on a path.
+"""The rules of a robot, and the rule that decides on a path.
 
 3.2.2: "in the order they occur in the record. The first match found is used." RFC 9309, 2.2.2:
 "The most specific match found MUST be used. The most specific match is the match that has the
-most octets", and of equal ones Allow "SHOULD be used".
+most octets", and of equal rules Allow "SHOULD be used".
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PathTests:
         self._matchers = [test for test in tests if not isinstance(test, str)]
 
     def any_matches(self, path: str) -> bool:
-        """Return whether one of the rules matches *path*."""
+        """Return whether any rule matches *path*."""
         if path.startswith(self._prefixes):
             return True
         return bool(self._matchers) and any(matches(path) for matches in self._matchers)
@@ -82,7 +82,7 @@ class Rules:
         return bool(self._kinds[self.deciding(path)])
 
     def deciding(self, path: str) -> int:
-        """Return the place of the rule that decides on *path*, -1 if none matches."""
+        """Return the place of the rule that decides on *path*, or -1."""
         return self._first(
             place
             for place, test in enumerate(self._tests)
@@ -90,7 +90,7 @@ class Rules:
         )
 
     def _first(self, places: Iterator[int]) -> int:
-        """Return the place of the rule to use from *places*, in the order of the file, or -1."""
+        """Return the deciding rule's place among the matching *places*, in file order, or -1."""
         return next(places, -1)
 
     def _test(self, path: str) -> str | Matcher:
@@ -98,29 +98,29 @@ class Rules:
 
 
 class RulesOfRfc9309(Rules):
-    """The rules of all groups that a robot obeys by RFC 9309."""
+    """The rules of the groups that a robot obeys by RFC 9309."""
 
     __slots__ = ()
 
     unescape = staticmethod(unescape_by_rfc9309)
 
     def _first(self, places: Iterator[int]) -> int:
-        def order(place: int) -> tuple[int, str]:  # of the kinds, that of Allow is ""
+        def order(place: int) -> tuple[int, str]:  # the kind of Allow is "", so Allow is first
             return -octets_of_rule(self._paths[place]), self._kinds[place].lower()
 
         return min(places, key=order, default=-1)
 
     def _test(self, path: str) -> str | Matcher:
-        # A star at the end changes nothing.
+        # A star at the end has no effect.
         prefix = path.rstrip("*")
         is_pattern = "*" in prefix or path.endswith("$")
         return matcher_of(path) if is_pattern else unescape_by_rfc9309(prefix)
 
 
 def octets_of_rule(path: str) -> int:
-    """Return how many octets the path of a rule has in a comparison (RFC 9309, 2.2.2).
+    """Return the length in bytes of a rule's path in a comparison (RFC 9309, 2.2.2).
 
-    Octets that are neither reserved nor unreserved are percent-encoded first, and count as three.
+    A byte outside the reserved and unreserved characters is percent-encoded and counts as three.
     """
     if not _NO_URI_OCTET.search(path):
         return len(path)
@@ -129,7 +129,7 @@ def octets_of_rule(path: str) -> int:
 
 
 def is_special(path: str) -> bool:
-    """Whether the path of a rule has a special character (2.2.3): "$" is one at its end."""
+    """Whether the path of a rule has a special character (2.2.3): "$" counts only at the end."""
     return "*" in path or path.endswith("$")
 
 

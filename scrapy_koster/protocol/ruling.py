@@ -1,4 +1,4 @@
-"""The decision of a file on one URL by one of the two standards."""
+"""The decision of a file on a URL by a standard."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scrapy_koster.protocol.line import Line
 
 
 class Standard(Enum):
-    """By which text a file is read."""
+    """The standard by which a file is read."""
 
     DRAFT = "draft"
     """draft-koster-robots-00, of 1996."""
@@ -18,7 +18,7 @@ class Standard(Enum):
 
 
 class Heading(NamedTuple):
-    """How a record begins (RFC 9309: a group), which tells one from another."""
+    """How a record begins (RFC 9309: a group), which identifies the record."""
 
     agents: list[Line]
     """The first hundred User-agent lines."""
@@ -26,13 +26,13 @@ class Heading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """The decision of a file on one URL, with its line."""
+    """The decision of a file on a URL, with the deciding line."""
 
     allowed: bool
     section: str
     """The section of the standard that decided."""
     record: Heading | None
-    """The record of the robot: of several records, the one with the rule. None without a record."""
+    """The record of the robot, or None. Of several records, the record with the rule."""
     rule: Line | None
     """The Allow or Disallow line that decided, or None."""
     standard: Standard = Standard.DRAFT

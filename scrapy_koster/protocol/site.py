@@ -12,10 +12,10 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One site of section 3.1, in the one spelling that all its URLs share.
+    """A site of section 3.1, in the spelling that its URLs share.
 
     ``host`` is in lower case (an IPv6 address in brackets), ``port`` is always
-    given. User information is no part of a site.
+    given. User information is not part of a site.
     """
 
     scheme: str
@@ -35,13 +35,13 @@ class Site:
             return False
 
     def __str__(self) -> str:
-        """The site's origin, without the port where it is the scheme's own."""
+        """The site's origin, without the default port of the scheme."""
         port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{self.host}{port}"
 
 
 def site_of(url: str) -> Site | None:
-    """Return the site that *url* belongs to, None if robots.txt is not for it.
+    """Return the site of *url*, or None if no robots.txt applies to the URL.
 
     Only http and https URLs are subject to robots.txt. Raises ValueError for
     an http or https URL without a host, or with an invalid port.

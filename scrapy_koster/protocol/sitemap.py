@@ -25,7 +25,7 @@ _ANY_ROBOTS_TXT = "http://robots.invalid/robots.txt"
 
 
 def _references(body: bytes, base: str) -> Iterator[tuple[str, str]]:
-    """Yield each Sitemap line's value with the URL it has on *base*, if a spider may request it.
+    """Yield the values, and the URLs on *base*, of the Sitemap lines that a spider may request.
 
     Lines that lead to another scheme than http and https, or to a /robots.txt, are left out.
     """
@@ -48,6 +48,6 @@ def sitemap_references_in(body: bytes) -> list[str]:
 
 
 def sitemaps_in(body: bytes) -> list[str]:
-    """Return the URLs of the Sitemap lines of a file: the first 100, each printable and cut."""
+    """Return the URLs of the Sitemap lines of a file: the first 100, printable and cut."""
     urls = (line.value for line in lines_with(body, b"sitemap") if line.value)
     return [shown(url, _CHARS) for url in islice(urls, _LISTED)]

@@ -1,6 +1,6 @@
-"""What a site is to a robot: by its rules, by its answers (3.1) and by the settings.
+"""The standing of a site for a robot: by its rules, by its answers (3.1) and by the settings.
 
-A new outcome is a member of ``Standing``, and a line in each of the tables that show it.
+A new outcome is a member of ``Standing``, and a line in every table of standings.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ class Access(Enum):
     BY_RULES = auto()
     """The pages that the rules of the robots.txt allow (3.2)."""
     UNLIMITED = auto()
-    """All pages."""
+    """Every page."""
     RESTRICTED = auto()
-    """None: "a robot should regard access to the site completely restricted" (3.1)."""
+    """No pages: "a robot should regard access to the site completely restricted" (3.1)."""
 
 
 class Ground(Enum):

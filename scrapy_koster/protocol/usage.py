@@ -2,7 +2,7 @@
 
 The model and the process of combination are those of "A Vocabulary For Expressing AI Usage
 Preferences" (draft-ietf-aipref-vocab, called vocab here), a working draft of August 2026 of which
-parts lack consensus. So statements keep their text and the labels that nobody knows yet. Of its
+parts lack consensus. So statements keep their text and unknown labels. Of its
 version 08, of September 2026, only the label "ai-use" is known.
 """
 
@@ -25,7 +25,7 @@ AI_INPUT, TDM, NO_IMAGE_AI = "ai-input", "tdm", "noimageai"
 """Labels of Content-Signal and of TDMRep, and a label for the training of AI with images."""
 KNOWN_LABELS = frozenset({TRAIN_AI, SEARCH, AI_USE, AI_INPUT, TDM, NO_IMAGE_AI})
 
-# Section 6 of the draft: limits for one statement.
+# Section 6 of the draft: limits for a statement.
 VALUE_BYTES = 131_072
 _TEXT_CHARS = 200
 _OTHERS_KEPT = 20
@@ -73,7 +73,7 @@ class Statement:
         return dict(self.stated)
 
     def __str__(self) -> str:
-        """Return the place and the text, in one line."""
+        """Return the place and the text, in a line."""
         if self.line is not None:
             return f"line {self.line} '{self.text}' of robots.txt"
         return f"the {self.origin.value} '{self.text}'"
@@ -104,9 +104,9 @@ class Usage:
     """
 
     statements: tuple[Statement, ...] = ()
-    """All statements about the page: from robots.txt, headers and META tags."""
+    """The statements about the page: from robots.txt, headers and META tags."""
     labels: frozenset[str] = field(default=KNOWN_LABELS, kw_only=True)
-    """Known labels. The preference about any other label is unknown."""
+    """Known labels. The preference about another label is unknown."""
 
     def preference(self, label: str) -> Preference:
         """Return the preference about one use, such as "train-ai" (vocab, 5 and 5.1).
@@ -156,33 +156,33 @@ def worded(stated: Iterable[tuple[str, Preference]]) -> str:
 _WORDS = {"y": Preference.ALLOW, "n": Preference.DISALLOW}
 _SIGNAL_WORDS = {**_WORDS, "yes": Preference.ALLOW, "no": Preference.DISALLOW}
 SIGNAL_LABELS = {"ai-train": TRAIN_AI}
-"""The labels of Content-Signal with another name here."""
+"""The labels of Content-Signal, renamed here."""
 
 
 def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
     """Return the preferences in the value of a Content-Usage (vocab, 6.5).
 
-    The result has *labels* and the first twenty other labels. A value that is too long to be read
-    disallows each of *labels*.
+    The result has *labels* and the first twenty unknown labels. A value too long to be read
+    disallows *labels*.
     """
     return _kept(value, _WORDS, {}, labels)
 
 
 def signals_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
-    """Return the preferences in the value of a Content-Signal: "yes", "no", and "ai-train"."""
+    """Return the preferences in the value of a Content-Signal, such as "ai-train=no"."""
     return _kept(value, _SIGNAL_WORDS, SIGNAL_LABELS, labels)
 
 
 def is_too_long(value: bytes) -> bool:
-    """Whether a value is not read, and so disallows all known labels."""
+    """Whether a value is too long to be read, and so disallows the known labels."""
     return len(value) > VALUE_BYTES
 
 
 def tokens_in(value: bytes) -> dict[str, str | None] | None:
-    """Return the members of a Dictionary of RFC 9651 by key: None for a value that is no Token.
+    """Return the Tokens in a Dictionary of RFC 9651 by key; a member of another type is None.
 
-    None if *value*, which must not be too long, is no Dictionary (RFC 9651, 4.2.2; vocab, 6). Of
-    duplicate keys the last counts, and parameters are disregarded.
+    Return None for an invalid Dictionary (RFC 9651, 4.2.2; vocab, 6). Check ``is_too_long`` before
+    the call. Of duplicate keys, the last counts. Parameters are disregarded.
     """
     try:
         found = http_sf.parse(value, tltype="dictionary")
@@ -281,7 +281,7 @@ class UsageChoice:
     def unfit(self, usage: Usage) -> tuple[str, Statement | None] | None:
         """Return the first purpose that items of a page may not serve, with the statement.
 
-        None if items may serve each purpose. Without a statement, the preference is unknown and
+        None if items may serve every purpose. Without a statement, the preference is unknown and
         KOSTER_USAGE_UNKNOWN drops the items.
         """
         unknown = None
@@ -294,7 +294,7 @@ class UsageChoice:
         return unknown
 
     def disallowed(self, statements: Sequence[Statement]) -> Statement | None:
-        """Return the first of *statements* that disallows a purpose, None if none does."""
+        """Return the first of *statements* that disallows a purpose, or None."""
         for purpose in self.purposes:
             for each in statements:
                 if (purpose, Preference.DISALLOW) in each.stated:

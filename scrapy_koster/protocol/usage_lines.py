@@ -62,7 +62,7 @@ class _Rules:
             for line in lines
             if line.field == CONTENT_USAGE
         ]
-        # An absent path matches everything, and "/" is longer.
+        # An absent path matches every path, and "/" is longer.
         self._rules = [
             (octets_of_rule(path), matcher_of(path or "/"), line) for path, line in paths
         ]
@@ -84,9 +84,9 @@ class UsageLines:
     def __init__(
         self, body: bytes, parser: object, *, labels: frozenset[str], digest: str | None
     ) -> None:
-        """*parser* has read *body*. The records that the parser obeys count.
+        """Read the usage lines of *body*, in the records that *parser* obeys.
 
-        For a parser of another class, the groups of RFC 9309 count.
+        If the parser is not a ``Decider``, the groups of RFC 9309 are used.
         """
         self._body = body
         self._reading = parser if isinstance(parser, Decider) else Rfc9309(body)
@@ -150,7 +150,7 @@ def usage_lines(
     labels: frozenset[str] = KNOWN_LABELS,
     digest: str | None = None,
 ) -> UsageLines | None:
-    """Return the statements of a robots.txt that *parser* has read, None if there are none."""
+    """Return the statements of a robots.txt that *parser* has read, or None."""
     if not names_any(body, (*_IN_RECORDS, LICENSE)):
         return None
     return UsageLines(body, parser, labels=labels, digest=digest)

@@ -87,7 +87,7 @@ def _of_metas(metas: Sequence[tuple[str, str]], token: str) -> Iterator[Statemen
 
 
 def _reservation(value: str) -> Stated:
-    """Return the preference in a tdm-reservation. Values other than "0" and "1" have none."""
+    """Return the preference in a tdm-reservation. Only "0" and "1" are preferences."""
     preference = _RESERVED.get(value.strip(_SPACE))
     return ((TDM, preference),) if preference else ()
 

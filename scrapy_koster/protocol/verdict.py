@@ -59,7 +59,7 @@ class ExplainingParser(Parser, Protocol):
     """A parser that can return the line that decided."""
 
     def ruling(self, url: str, robot: str | bytes, /) -> Ruling:
-        """Return what ``allowed`` returns, with the line that decided."""
+        """Return the result of ``allowed``, with the line that decided."""
         ...
 
 
@@ -106,15 +106,15 @@ class Verdict:
     url: str
     site: Site
     robot: str
-    """The robot's name in lower case. Of several names, the one that decided."""
+    """The robot's name in lower case. Of several names, the name that decided."""
     ground: Ground
     ruling: Ruling
     """The decision, with its lines."""
     known: Copy | Failure
-    """The copy of the robots.txt, or the reason why there is none."""
+    """The copy of the robots.txt, or the reason why the copy is missing."""
     source: Source
     names: tuple[str, ...] = ()
-    """All names of a robot with several, the preferred one first; otherwise empty."""
+    """The names of a robot with several names, the preferred name first; otherwise empty."""
     delay: Delay | None = None
     """The delay that is too long, if that decided."""
     stated: Statement | None = None
@@ -133,7 +133,7 @@ class Verdict:
 
     @property
     def section(self) -> str:
-        """Section of the standard, or the class of a parser that cannot name one."""
+        """Section of the standard, or the class of a parser that cannot name a section."""
         return self.ruling.section
 
     @property
@@ -168,11 +168,11 @@ class Verdict:
 
     @property
     def digest(self) -> str | None:
-        """SHA-256 of the body of the copy as received, or None if there is no copy."""
+        """SHA-256 of the body of the copy as received, or None without a copy."""
         return self.known.digest if isinstance(self.known, Copy) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as a dict for JSON: texts made printable, times in UTC."""
+        """Return the verdict as a dict for JSON: texts made printable, times in UTC."""
         copy = self.known if isinstance(self.known, Copy) else None
         failure = self.known if isinstance(self.known, Failure) else None
         dated = copy is not None and self.source is not Source.FILE
@@ -260,8 +260,8 @@ def verdict_on(
     """Return the verdict on *url*, a URL of *site*, whose *overrides* apply now.
 
     *forbidden* is the result of ``forbidden_spelling``. The rules are used only to find the line.
-    If it is None, a delay that is *too_long* forbids the URL, or a statement that disallows a
-    purpose of the crawl.
+    If *forbidden* is None, a delay that is *too_long* forbids the URL, or *stated*, a statement
+    that disallows a purpose of the crawl.
     """
     standing = standing_by(step, policy)
     reader = parser if standing.ground is Ground.RULE else None
@@ -277,7 +277,7 @@ def verdict_on(
         if overrides and standing.may_be_overridden:
             by_site = permission(step, parser, policy)
             decided = forbidden or forbidden_spelling(url, robot, by_site) or url
-            # An override with the decision of the site changes nothing.
+            # An override with the decision of the site has no effect.
             if by_site(decided, robot) is bool(forbidden):
                 chosen = choice(decided, overrides)
                 override = chosen and chosen.override
@@ -305,11 +305,11 @@ def _ruling_by(line: Line | None) -> Ruling:
 
 
 def _ruling(parser: Parser | None, url: str, robot: str | bytes, *, allowed: bool) -> Ruling:
-    """Return the line that decided, for a decision that has been made; *parser*: if by rules."""
+    """Return the ruling for the decision *allowed*; *parser* is None if rules did not decide."""
     if parser is None:
         return Ruling(allowed=allowed, section="3.1", record=None, rule=None)
     if not isinstance(parser, ExplainingParser):
-        # The class in KOSTER_PARSER can only return yes or no.
+        # A parser without ``ruling`` cannot name the line.
         return Ruling(allowed=allowed, section=type(parser).__name__, record=None, rule=None)
     ruling = guarded(parser, "ruling", lambda: parser.ruling(url, robot))
     if not isinstance(ruling, Ruling):

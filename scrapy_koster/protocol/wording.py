@@ -23,7 +23,7 @@ _LAST_SECOND = 253402300799.0  # of the year 9999
 
 def shown(text: bytes, limit: int) -> str:
     """Return bytes, in UTF-8 if possible, as printable text."""
-    # A character has four bytes at most, so enough bytes for the limit remain.
+    # A character has at most four bytes, so the cut leaves enough for *limit* characters.
     return printable(text[: 4 * limit + 4].decode(errors="backslashreplace"), limit)
 
 
@@ -41,7 +41,7 @@ def utc(seconds: float) -> str:
 
 
 def because_of(ruling: Ruling, robot: str) -> str:
-    """Return the reason for a ruling on *robot* in words, by one standard or by both."""
+    """Return the reason for a ruling on *robot* in words, by one standard or both."""
     section, also = _section_of(ruling), ruling.also
     if also is None:
         return _because_of_one(ruling, robot, section)

@@ -31,7 +31,7 @@ _REASON_CHARS = 100
 _KIND_CHARS = 60
 _AGENT_CHARS = 40
 _DELAY_CHARS = 20
-# Compared with RFC 9309: these, then one of so many. Longer files are not.
+# Compared with RFC 9309: the first hundred decisions, then one in 64. Larger files are left out.
 _COMPARED_FIRST = 100
 _COMPARED_EACH = 64
 _COMPARED_BYTES = 65536

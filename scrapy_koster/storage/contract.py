@@ -6,9 +6,10 @@
     def test_my_storage(check, tmp_path):
         check(lambda robot: MyStorage(tmp_path / "robots", robot))
 
-A check opens two storages of the robot "a" and one of the robot "b" at one place that is empty, as
-three processes do, uses them, and closes them. It raises AssertionError if a promise is broken. A
-storage that processes cannot share, such as one in memory, returns the same object for each robot.
+A check opens two storages of the robot "a" and one of the robot "b" at the same empty place, as
+three processes do, uses the storages, and closes them. The check raises AssertionError if a promise
+is broken. If processes cannot share a storage, such as a storage in memory, the function returns
+the same object for every call with a robot.
 """
 
 from __future__ import annotations
@@ -67,14 +68,14 @@ THREADS, ROUNDS, SECS, SLOW_SECS, BOUND_SECS = 8, 25, 30.0, 5.0, 60.0
 
 
 Check: TypeAlias = Callable[[Callable[[str], Storage]], None]
-"""One promise of a storage: call it with a function that opens the storage of a robot."""
+"""A promise of a storage. Call the check with a function that opens the storage of a robot."""
 
 
 def checks(storage: type[object]) -> dict[str, Check]:
     """Return the checks for the class *storage*, by name.
 
-    A class with the methods of ``Claiming`` or ``Pacing`` has more checks. A storage that is
-    neither ``blocking`` nor shared is not called in threads.
+    A class with the methods of ``Claiming`` or ``Pacing`` has more checks. Threads call a storage
+    only if it is ``blocking`` or shared.
     """
     found = list(_OF_ALL)
     if issubclass(storage, Claiming):
@@ -200,14 +201,14 @@ def a_claim_ends(one: Any, two: Any, other: Any) -> None:
     two.release(A, "y")
     two.release(A, "y")
     assert not _claim(one, "x", secs=1).held_secs
-    assert not _claim(one, "x").held_secs  # it is prolonged
+    assert not _claim(one, "x").held_secs  # the claim is prolonged
     two.put(A, COPY, "y")
     two.put(A, NEWER)
     two.release(A, "")
     claimed = _claim(two, "y")
     assert claimed.held_secs > 1
     assert claimed.known == NEWER
-    one.put(A, COPY, "x")  # superseded, and the claim ends
+    one.put(A, COPY, "x")  # the older copy is not kept, and the claim ends
     assert _claim(two, "y") == Claimed(NEWER, 0.0)
 
 

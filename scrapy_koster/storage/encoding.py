@@ -1,7 +1,7 @@
 """Encoding of copies and failures as bytes, and validation of decoded values.
 
-Others may be able to write where a storage keeps them, so every field is checked. It is data:
-nothing of it is run.
+Other programs may be able to write to a storage, so every field is checked. The bytes are data and
+are never run as code.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from scrapy_koster.storage.port import StorageError
 
 BODY_MAX_BYTES = 10 * 2**20
 TEXT_MAX_BYTES = 2**16
-# Four texts, each of whose octets JSON may write as six, and some numbers.
+# Room for four texts and some numbers. JSON may use six bytes for one byte of a text.
 _HEAD_MAX_BYTES = 4 * 6 * TEXT_MAX_BYTES + 2**10
-# Below that size there is little to gain: most files are not compressed, only packed.
+# Compression gains little below this size. Most files are smaller, and are only packed.
 _COMPRESSED_FROM_BYTES = 4096
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 OCTETS_MAX = BODY_MAX_BYTES + _HEAD_MAX_BYTES + 2**14
@@ -34,7 +34,7 @@ Fields: TypeAlias = dict[str, Any] | None
 
 
 def fields_of(known: Known) -> tuple[Fields, Fields]:
-    """Return the stored fields of the copy and of the failure in *known*, None for a missing one.
+    """Return the stored fields of the copy and of the failure in *known*, or None.
 
     Whether the crawl has a defect, and whether a host exists, is not stored.
     """
@@ -47,7 +47,7 @@ def fields_of(known: Known) -> tuple[Fields, Fields]:
 
 
 def known_from(copy: Fields, failure: Fields) -> Known:
-    """Return the copy, or the failure, of these fields; ValueError if one is not valid."""
+    """Return the copy, or the failure, of these fields; ValueError for an invalid field."""
     stale = None if copy is None else Copy(**_checked(copy, _OF_COPY))
     if failure is not None:
         return Failure(**_checked(failure, _OF_FAILURE), stale=stale)
@@ -59,8 +59,8 @@ def known_from(copy: Fields, failure: Fields) -> Known:
 def encoded(known: Known) -> bytes:
     """Return *known* as bytes: a head in JSON, a line feed and the body, packed by zlib.
 
-    Raises ValueError for a text that is not of Unicode, and StorageError for a body that would not
-    be read back.
+    Raises ValueError for a text outside Unicode, and StorageError for a body too large to be read
+    back.
     """
     copy, failure = fields_of(known)
     body = copy.pop("body") if copy else b""
@@ -90,7 +90,7 @@ def decoded(octets: bytes) -> Known:
 
 
 def site_named(name: object) -> Site | None:
-    """Return the site with the canonical name *name*, None for any other text."""
+    """Return the site with the canonical name *name*, or None."""
     try:
         site = site_of(name) if isinstance(name, str) and _is_text(name) else None
     except ValueError:
@@ -128,7 +128,7 @@ def _checked(given: Mapping[str, Any], checks: Mapping[str, Callable[[Any], bool
 
 
 def _is_text(value: Any) -> bool:
-    # UnicodeEncodeError, a ValueError, if it was not UTF-8
+    # UnicodeEncodeError, a ValueError, for invalid UTF-8
     return isinstance(value, str) and len(value.encode()) <= TEXT_MAX_BYTES
 
 

@@ -22,8 +22,8 @@ LATE_SECS = 86400.0
 def supersedes(new: Known, old: Known | None) -> bool:
     """Return whether *new* takes the place of *old*: the later one is kept.
 
-    Writers race by the time of one fetch. A time that is further ahead was
-    read off a wrong clock, and must not keep its place until that time comes.
+    Writers race by the time of a fetch. A time further ahead comes from a
+    wrong clock, and must not keep its place until then.
     """
     if old is None:
         return True
@@ -34,7 +34,7 @@ def supersedes(new: Known, old: Known | None) -> bool:
 def is_news(found: Known, known: Known | None, *, now: float) -> bool:
     """Return whether *found* is newer than *known*.
 
-    A time that is ahead of *now* was read off a wrong clock, and says nothing.
+    A time ahead of *now* comes from a wrong clock, and is ignored.
     """
     is_later = known is None or learnt(known) < learnt(found) or not has_been(learnt(known), now)
     return is_later and has_been(learnt(found), now)
@@ -43,8 +43,7 @@ def is_news(found: Known, known: Known | None, *, now: float) -> bool:
 def judged(known: Known | None, *, policy: Policy, max_bytes: int) -> Known | None:
     """Return *known*, perhaps stored under other settings, adapted to today's settings.
 
-    None for a copy that was cut, if more of the file is read today: a 304 would renew the cut
-    copy.
+    Return None for a cut copy if today's limit is larger: a 304 would renew the cut copy.
     """
     copy = last_copy(known)
     if copy is not None:

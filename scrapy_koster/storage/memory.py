@@ -39,7 +39,7 @@ class MemoryStorage:
         return found
 
     def put(self, site: Site, copy: Known) -> None:
-        """Keep *copy*, unless it is superseded already."""
+        """Keep *copy*, unless the stored copy supersedes *copy*."""
         known = self._open()
         old = known.pop(site, None)
         known[site] = copy if old is None or supersedes(copy, old) else old
@@ -47,7 +47,7 @@ class MemoryStorage:
             del known[next(iter(known))]
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Record a visit to *host*, unless the last was less than *secs* ago."""
+        """Record a visit to *host*, unless the last visit was less than *secs* ago."""
         self._open()
         last = self._visited.pop(host, None)
         left = 0.0 if last is None or begun else held_secs(last + secs - now, secs)
@@ -61,7 +61,7 @@ class MemoryStorage:
         return iter(list(self._open().items()))
 
     def robots(self) -> list[str]:
-        """Return the one robot, if anything is known."""
+        """Return the robot of this storage in a list, or an empty list."""
         return [self._robot] if self._open() else []
 
     def forget(self, site: Site) -> bool:
@@ -69,7 +69,7 @@ class MemoryStorage:
         return self._open().pop(site, None) is not None
 
     def close(self) -> None:
-        """Forget everything."""
+        """Forget the stored sites and visits."""
         self._known = None
 
     def _open(self) -> dict[Site, Known]:

@@ -1,7 +1,7 @@
 """The interface of a storage, and of its optional capabilities.
 
-Each capability is a separate Protocol, which the crawl looks for with ``issubclass``. A storage
-without it still works.
+A capability is a separate Protocol. The crawl looks for capabilities with ``issubclass``. A storage
+without capabilities still works.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scrapy_koster.protocol.site import Site
 
 
 class StorageError(Exception):
-    """The error that a storage raises. Its message has the problem and the fix."""
+    """The error raised by a storage. The message has the problem and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +42,21 @@ class Settings(Protocol):
         """Return the value of the setting *name*."""
 
     def get(self, name: str, default: Any = None, /) -> Any:
-        """Return the value of the setting *name*, *default* if it has none."""
+        """Return the value of the setting *name*, or *default*."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A setting that a storage declares: ``SETTINGS = {"MY_TIMEOUT_SECS": Setting(2.0, float)}``.
 
-    Begin its name with a prefix of your own.
+    Begin the name with a prefix of your own.
     """
 
     default: Any
-    """The value if the setting is missing or None; ``read`` reads it, too."""
+    """The value if the setting is missing or None; ``read`` reads the default, too."""
     read: Callable[[Any], Any]
-    """Returns the value to use. Raises ValueError or TypeError for an invalid one, which stops the
-    crawl when it starts; the message ends up in the log."""
+    """Returns the value to use. Raises ValueError or TypeError for an invalid value. Such an
+    error stops the crawl at the start; the message is logged."""
     in_data_dir: bool = False
     """Whether the value is a path. A relative one is below Scrapy's data directory."""
 
@@ -72,7 +72,7 @@ class Setting:
 
 
 def invalid(value: object, wanted: str) -> ValueError:
-    """Return the error for a *value* that is not what is *wanted*, such as "a path"."""
+    """Return the error for an invalid *value*; *wanted* is the valid kind, such as "a path"."""
     return ValueError(f"{printable(repr(value))} is not {wanted}")
 
 
@@ -90,33 +90,33 @@ def _whole(value: Any, least: int) -> int:
 
 
 class Storage(Protocol):
-    """Keeps the copy, or the failure, of each site for one robot.
+    """Keeps the copies and failures of sites for one robot.
 
-    Sites may send each robot a file of its own, so the storage of one robot never returns the copy
-    of another. Methods raise StorageError if the storage fails or is closed. Whatever they raise,
-    the crawl continues without the storage.
+    A site may send different files to different robots, so the storage of a robot never returns the
+    copy of another robot. Methods raise StorageError if the storage fails or is closed. After any
+    error, the crawl continues without the storage.
 
     A class may also have ``SETTINGS``, a mapping of names to ``Setting``. These settings are
     checked when a crawl starts.
     """
 
     blocking: ClassVar[bool]
-    """Whether a call may wait for a lock or a network. If so, threads call it, several at the same
-    time. If not, the crawl calls it directly."""
+    """Whether a call may wait for a lock or a network. If so, several threads call the storage at
+    the same time. If not, the crawl calls the storage directly."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Storage:
-        """Open the storage, when it is first needed.
+        """Open the storage, when the crawl first needs a copy.
 
-        *settings* has a valid value for each name in ``SETTINGS``, and in ROBOTSTXT_USER_AGENT the
+        *settings* has valid values for the names in ``SETTINGS``, and in ROBOTSTXT_USER_AGENT the
         name of the robot whose copies the storage keeps: "" for a robot without a name.
         """
 
     def get(self, site: Site) -> Known | None:
-        """Return the copy or failure of *site*, None if there is none or it cannot be read."""
+        """Return the copy or failure of *site*, or None. An unreadable value is None."""
 
     def put(self, site: Site, copy: Known) -> None:
-        """Store *copy* durably, unless the stored one ``supersedes`` it."""
+        """Store *copy* durably, unless the stored copy ``supersedes`` *copy*."""
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over the stored sites of the robot, while sites are stored and forgotten."""
@@ -125,18 +125,18 @@ class Storage(Protocol):
         """Return the robots that have stored sites, sorted."""
 
     def forget(self, site: Site) -> bool:
-        """Forget *site*; return False if nothing was stored for it."""
+        """Forget *site*; return False if the site was not stored."""
 
     def close(self) -> None:
-        """Close files and connections. A second call does nothing."""
+        """Close files and connections. A second call has no effect."""
 
 
 @runtime_checkable
 class Claiming(Protocol):
-    """A storage that several processes share, so that one of them fetches a robots.txt.
+    """A storage shared by several processes, of which one fetches a robots.txt.
 
-    A process claims a site before it fetches its robots.txt. The owner of a claim is a name that is
-    unique to the process. Without claims, each process fetches for itself.
+    A process claims a site before fetching the robots.txt. The owner of a claim is a name, unique
+    to the process. Without claims, every process fetches for itself.
     """
 
     def claim(
@@ -144,9 +144,9 @@ class Claiming(Protocol):
     ) -> Claimed:
         """Reserve *site* for *owner* for *secs* from *now*, unless another owner holds it.
 
-        If *owner* already holds it, the claim is prolonged. *now* is in seconds since the epoch; a
-        storage with its own clock may ignore it. With *unless_known*, a site with a stored copy or
-        failure is not claimed. The call is atomic: two owners cannot both succeed.
+        If *owner* already holds the site, the claim is prolonged. *now* is in seconds since the
+        epoch; a storage with a clock may ignore *now*. With *unless_known*, a site with a stored
+        copy or failure is not claimed. The call is atomic: two owners cannot both succeed.
         """
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
@@ -163,21 +163,21 @@ class Claiming(Protocol):
 class Pacing(Protocol):
     """A storage that spaces the visits of several processes to a host (Crawl-delay).
 
-    Without it, each process keeps the delay only between its own visits.
+    Without such a storage, a process keeps the delay only between its own visits.
     """
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Record a visit to *host* that begins *now* and return 0.0, unless it is too early.
+        """Record a visit to *host* at the time *now* and return 0.0, unless *now* is too early.
 
-        Visits must be *secs* apart. If the last one was more recent, nothing is recorded, and the
-        remaining seconds are returned. With *begun*, the visit is recorded in any case. The call is
+        Visits must be *secs* apart. If the last visit was more recent, return the remaining seconds
+        and record no visit. With *begun*, the visit is recorded in any case. The call is
         atomic.
         """
 
 
 def held_secs(left_secs: float, secs: float) -> float:
-    """Return the remaining seconds of a claim of *secs* with *left_secs* left; 0 if it is invalid.
+    """Return the remaining seconds of a claim of *secs* with *left_secs* left; 0 if invalid.
 
-    If more than twice its length is left, a wrong clock wrote the claim.
+    If more than 2 * *secs* are left, a wrong clock wrote the claim.
     """
     return left_secs if 0 < left_secs <= 2 * secs else 0.0

@@ -31,11 +31,11 @@ _TTL_MAX_MS = 2**52
 _SCANNED_AT_ONCE = 1000
 _VALUE_MAX = OCTETS_MAX + 64
 
-# In all scripts: KEYS[1] what is known, KEYS[2] the claim; ARGV[1] the owner. Somebody else may
-# have put a value of any type there: pcall returns a table then.
+# In all scripts: KEYS[1] the copy or failure, KEYS[2] the claim; ARGV[1] the owner. Another program
+# may have put a value of another type there: pcall returns a table then.
 _RELEASE = "if redis.pcall('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end"
-# ARGV: owner, milliseconds, the last octet that is read, 1 for unless_known. A claim without an
-# end, or with one that is too late (see port.held_secs), is void.
+# ARGV: owner, milliseconds, the last byte to read, 1 for unless_known. A claim without an end, or
+# with an end too far ahead (see port.held_secs), is void.
 _CLAIM = """
 local known = redis.pcall('GETRANGE', KEYS[1], 0, ARGV[3])
 if type(known) ~= 'string' then known = '' end
@@ -49,7 +49,7 @@ if left <= 0 or left > 2 * ARGV[2] then
 end
 return {left, known}
 """
-# ARGV: owner, time learnt, value, milliseconds to live, seconds (see latest.supersedes).
+# ARGV: owner, time of the fetch, value, milliseconds to live, seconds (see latest.supersedes).
 _PUT = f"""
 local old = redis.pcall('GETRANGE', KEYS[1], 0, 63)
 local late = type(old) == 'string' and tonumber(string.match(old, '^(%S+) '))
@@ -59,8 +59,9 @@ if not (late and late > 0 and late <= tonumber(ARGV[5])) then
 end
 {_RELEASE}
 """
-# KEYS[1]: the last visit to a host. Its value is for how long it is kept, so the time that is left
-# tells when the visit was. ARGV: the delay, 1 for begun, for how long to keep it: in milliseconds.
+# KEYS[1]: the last visit to a host. The value is the lifetime of the key, so the remaining lifetime
+# gives the time of the visit. ARGV: the delay, 1 for begun, the lifetime of the key. Times are in
+# milliseconds.
 _VISIT = """
 local value = redis.pcall('GET', KEYS[1])
 local left = 0
@@ -74,17 +75,17 @@ return math.ceil(math.max(left, 0))
 
 
 class _Call(NamedTuple):
-    """A command, and the function that reads its reply."""
+    """A command, and the function to read the reply."""
 
     command: Sequence[Any]
     read: Callable[[Any], Any]
 
 
 class RedisStorage:
-    """Keeps copies in the Redis of *url*, under keys that begin with *prefix*.
+    """Keeps copies in the Redis of *url*, under keys with the prefix *prefix*.
 
-    The value of a site begins with the time when it was learnt, and ends *ttl_secs* after it was
-    last put. Claims and visits go by the clock of the server.
+    The value of a site begins with the time of the fetch or failure, and expires *ttl_secs* after
+    the last put. Claims and visits use the clock of the server.
     """
 
     blocking: ClassVar[bool] = True
@@ -101,7 +102,7 @@ class RedisStorage:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> RedisStorage:
-        """Open the Redis KOSTER_REDIS_URL, and connect to it; StorageError if that fails."""
+        """Open the Redis KOSTER_REDIS_URL, and connect; StorageError for a failed connection."""
         robot = settings.get("ROBOTSTXT_USER_AGENT") or ""
         url, prefix, ttl_secs = (settings[name] for name in REDIS_SETTINGS)
         storage = cls(url, prefix, ttl_secs, robot)
@@ -109,14 +110,14 @@ class RedisStorage:
         return storage
 
     def connect(self) -> None:
-        """Connect now, else the first call does; StorageError if that fails."""
+        """Connect before the first call; StorageError for a failed connection."""
         with self._errors():
             self._client.ping()
 
     def call_together(self, calls: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> Any:
-        """Make *calls*, each a method's name and arguments, in one message.
+        """Make *calls*, tuples of a method's name and arguments, in one message.
 
-        Return a list: for each call the result of the method, or the exception that it raises.
+        Return the results of the methods in a list. An exception is the result of a failed call.
         """
         batch = copied(self)
         batch.is_batch = True
@@ -128,7 +129,7 @@ class RedisStorage:
         ]
 
     def _replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """Send *commands* in one message, and return the reply to each; an error if that failed."""
+        """Send *commands* in one message, and return the replies; a failed command has an error."""
         try:
             with self._client.pipeline(transaction=False) as pipeline:
                 for command in commands:
@@ -138,14 +139,14 @@ class RedisStorage:
             return [error] * len(commands)
 
     def _read(self, read: Callable[[Any], _T], reply: Any) -> _T:
-        """Return the value that *read* makes of *reply*; StorageError if the reply is an error."""
+        """Return *reply*, converted by *read*; StorageError if the reply is an error."""
         with self._errors():
             if isinstance(reply, Exception):
                 raise reply
             return read(reply)
 
     def _send(self, read: Callable[[Any], _T], *command: Any) -> _T:
-        """Send *command*, and return the value that *read* makes of the reply."""
+        """Send *command*, and return the reply, converted by the command's *read*."""
         with self._errors():  # encoded here, a name with surrogates fails its own call only
             encoded = [each.encode() if isinstance(each, str) else each for each in command]
         if self.is_batch:
@@ -163,25 +164,25 @@ class RedisStorage:
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Claimed:
-        """Set a claim of *owner*, unless there is one of another."""
+        """Set a claim of *owner*, unless another owner has a claim."""
         given = owner, max(1, int(secs * 1000)), _VALUE_MAX, int(unless_known)
         return self._run(_claimed, _CLAIM, site, *given)
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Set a visit to *host*, unless the last was less than *secs* ago."""
+        """Set a visit to *host*, unless the last visit was less than *secs* ago."""
         millis = min(max(1, math.ceil(secs * 1000)), _TTL_MAX_MS)
         given = f"{self._prefix}:visit:{{{host}}}", millis, int(begun), max(millis, self._ttl_ms)
         return self._send(lambda left_ms: float(left_ms) / 1000, "EVAL", _VISIT, 1, *given)
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
-        """Set *copy*, unless there is a later one."""
+        """Set *copy*, unless the server has a later copy."""
         with self._errors():
             time = repr(float(learnt(copy)))
             value = time.encode() + b" " + encoded(copy)
         return self._run(lambda _: None, _PUT, site, owner, time, value, self._ttl_ms, LATE_SECS)
 
     def release(self, site: Site, owner: str) -> None:
-        """Delete the claim of *owner*, if there is one."""
+        """Delete the claim of *owner*, if any."""
         return self._run(lambda _: None, _RELEASE, site, owner)
 
     def forget(self, site: Site) -> bool:
@@ -196,7 +197,7 @@ class RedisStorage:
                 yield site, known
 
     def robots(self) -> list[str]:
-        """Return the robots that have values."""
+        """Return the robots with values."""
         return sorted({robot for _, robot in self._stored()})
 
     def close(self) -> None:
@@ -208,7 +209,7 @@ class RedisStorage:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise errors as a StorageError that names the server, and one for a closed storage."""
+        """Raise errors as a StorageError with the server's name; StorageError if closed."""
         if self._is_closed:
             raise StorageError("the storage is closed: open a new one")
         try:
@@ -222,16 +223,16 @@ class RedisStorage:
             ) from None
 
     def _stored(self) -> Iterator[tuple[str, str]]:
-        """Yield the site and the robot of each value."""
+        """Yield the site and the robot of the values."""
         head = f"{self._prefix}:known:{{"
         with self._errors():
             keys = list(self._client.scan_iter(match=f"{head}*", count=_SCANNED_AT_ONCE))
-        for key in keys:  # some may be there twice
+        for key in keys:  # may have duplicates
             name, _, robot = key.decode(errors="replace")[len(head) : -1].partition(" ")
             yield name, robot
 
     def _key(self, kind: str, site: Site) -> str:
-        # The text in braces decides on the slot of a Cluster: for both keys of a site the same.
+        # The text in braces decides on the slot in a Cluster, so both keys of a site share a slot.
         name = f"{site} {self._robot}".rstrip()
         return f"{self._prefix}:{kind}:{{{name}}}"
 
@@ -243,7 +244,7 @@ def _outcome(call: Callable[..., Any], *args: Any, **how: Any) -> Any:
         return error
 
 
-# What the replies are read by.
+# Functions to read the replies.
 
 
 def _known_in(value: bytes) -> Known | None:
@@ -258,12 +259,12 @@ def _claimed(reply: Any) -> Claimed:
     return Claimed(_known_in(value), left_ms / 1000)
 
 
-# The client, of which no error has the password.
+# The client. Errors never show the password.
 
 
-# redis-py types what its methods return as what may have to be awaited, too: hence Any.
+# redis-py types the results of methods as awaitable, too: hence Any.
 def _redis_client(url: str) -> Any:
-    """Return a client for the server at *url*, which connects when it is first used."""
+    """Return a client for the server at *url*, which connects at the first use."""
     # Beyond the default of redis-py of version 5.
     tls = {"ssl_check_hostname": True} if url.startswith("rediss:") else {}
     try:
@@ -271,15 +272,15 @@ def _redis_client(url: str) -> Any:
             url,
             socket_timeout=_TIMEOUT_SECS,
             socket_connect_timeout=_TIMEOUT_SECS,
-            # At once: a connection that the server has closed meanwhile. More, or after a time-out,
-            # would hold a thread of the pool for long.
+            # Retry at once, for a connection closed by the server meanwhile. More retries, or a
+            # retry after a time-out, would hold a thread of the pool for long.
             retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
             redis_connect_func=_log_in,
             **tls,
         )
         client.connection_pool.make_connection()
     except Exception as error:  # noqa: BLE001  # what is wrong with it, redis-py says in many ways
-        # Not the text of the error: a URL that is not valid may have a password anywhere.
+        # Not the text of the error: an invalid URL may have a password anywhere.
         raise StorageError(
             f"no Redis server can be opened by KOSTER_REDIS_URL: {type(error).__name__}."
             " See docs/fleet.md"
@@ -288,7 +289,7 @@ def _redis_client(url: str) -> Any:
 
 
 def _log_in(connection: Any) -> None:
-    # A server may quote what it does not understand, in any form: HELLO has the password.
+    # A server may quote an unknown command in any form, and HELLO has the password.
     try:
         connection.on_connect()
     except Exception as error:  # noqa: BLE001  # whatever answers at that port

@@ -1,4 +1,4 @@
-"""The settings of RedisStorage. They are known without redis-py, which is optional."""
+"""The settings of RedisStorage. The optional redis-py is not needed to read these."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _DATABASE = re.compile(r"/?|/[0-9]{1,9}")
 
 
 def _url(value: object) -> str:
-    """Return a URL for redis-py; an error does not show the value, nor a password in it."""
-    with suppress(ValueError):  # of a host or a port that cannot be read
+    """Return a URL for redis-py; errors do not show the value, as a URL may have a password."""
+    with suppress(ValueError):  # for an invalid host or port
         if isinstance(value, str) and _is_of_redis(urlsplit(value)):
             return value
     raise ValueError(

@@ -24,7 +24,7 @@ _TABLES = {
     "claim": "(site TEXT, robot TEXT, owner TEXT, until REAL, PRIMARY KEY (site, robot))",
     "visit": "(host TEXT PRIMARY KEY, visited REAL)",
 }
-# A value that is larger is not ours, and would be read into memory.
+# A larger value is not ours, and would be read into memory.
 _GET = "SELECT known FROM known WHERE site = ? AND robot = ? AND length(known) <= ?"
 _PUT = "INSERT OR REPLACE INTO known VALUES (?, ?, ?)"
 _HELD = "SELECT until + 0.0 - ? FROM claim WHERE site = ? AND robot = ? AND owner <> ?"
@@ -34,7 +34,7 @@ _VISITED = "SELECT visited + 0.0 FROM visit WHERE host = ?"
 
 
 class SQLiteStorage:
-    """Keeps copies in the file *path*, which is created if needed."""
+    """Keeps copies in the file *path*, created if needed."""
 
     blocking: ClassVar[bool] = False
     SETTINGS: ClassVar[Mapping[str, Setting]] = {
@@ -66,7 +66,7 @@ class SQLiteStorage:
             return None
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
-        """Commit *copy*, unless the file has a later one."""
+        """Commit *copy*, unless the file has a later copy."""
         key = self._key(site)
         with self._transaction() as connection:
             if supersedes(copy, self._stored(key)):
@@ -77,8 +77,8 @@ class SQLiteStorage:
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Claimed:
-        """Commit a claim of *owner*, unless the file has one of another."""
-        # Most of what is known is fresh: no transaction is begun for that.
+        """Commit a claim of *owner*, unless the file has a claim of another owner."""
+        # Most stored copies are fresh, and need no transaction.
         if unless_known and (known := self.get(site)) is not None:
             return Claimed(known, 0.0)
         key = self._key(site)
@@ -93,12 +93,12 @@ class SQLiteStorage:
             return Claimed(known, held)
 
     def release(self, site: Site, owner: str) -> None:
-        """Delete the claim of *owner*, if there is one."""
+        """Delete the claim of *owner*, if any."""
         with self._transaction() as connection:
             connection.execute(_RELEASE, (*self._key(site), owner))
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Commit a visit to *host*, unless the last was less than *secs* ago."""
+        """Commit a visit to *host*, unless the last visit was less than *secs* ago."""
         with self._transaction() as connection:
             row = None if begun else connection.execute(_VISITED, (host,)).fetchone()
             left = 0.0 if row is None else held_secs((row[0] or 0.0) + secs - now, secs)
@@ -116,13 +116,13 @@ class SQLiteStorage:
                 yield site, known
 
     def robots(self) -> list[str]:
-        """Return the robots that have rows."""
+        """Return the robots with rows."""
         with self._errors():
             rows = self._connection.execute("SELECT DISTINCT robot FROM known ORDER BY robot")
             return [str(name) for (name,) in rows]
 
     def forget(self, site: Site) -> bool:
-        """Delete the row of *site*; False if there was none."""
+        """Delete the row of *site*; return False without a row."""
         query = "DELETE FROM known WHERE site = ? AND robot = ?"
         with self._errors():
             return self._connection.execute(query, self._key(site)).rowcount > 0
@@ -138,13 +138,13 @@ class SQLiteStorage:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._errors(), self._connection as connection:
-            # Not a plain BEGIN: a writer that came between the read and the write would be undone.
+            # A plain BEGIN would undo another writer between the read and the write.
             connection.execute("BEGIN IMMEDIATE")
             yield connection
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Let one thread at a time use the connection, and raise each error as a StorageError."""
+        """Let one thread at a time use the connection, and raise errors as a StorageError."""
         try:
             with self._lock:
                 yield
@@ -176,18 +176,18 @@ def _prepare(connection: sqlite3.Connection) -> None:
     if _version(connection) != _VERSION:
         with connection:
             connection.execute("BEGIN IMMEDIATE")
-            # Read again: another process may have created the tables while this one waited.
+            # Read again: another process may have created the tables while this process waited.
             if _version(connection) != _VERSION:
                 _create(connection)
-    # The switch fails if another process uses the file. Without it readers wait for writers, until
-    # some process opens the file alone.
+    # The switch fails if another process uses the file. Without the switch, readers wait for
+    # writers until a process has the file for itself.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    """Return the version of the file, 0 if it is new; refuse the file of another program."""
+    """Return the version of the file, 0 for a new file; refuse the file of another program."""
     facts = "SELECT (SELECT application_id FROM pragma_application_id),"
     facts += " (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
     application_id, version, tables = connection.execute(facts).fetchone()
@@ -203,7 +203,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 def _create(connection: sqlite3.Connection) -> None:
     for name, columns in _TABLES.items():
-        # A table of an earlier version is deleted: its copies are fetched again.
+        # A table of an earlier version is deleted: the copies are fetched again.
         connection.execute(f"DROP TABLE IF EXISTS {name}")
         connection.execute(f"CREATE TABLE {name} {columns}")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
