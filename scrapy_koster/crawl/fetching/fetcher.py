@@ -120,7 +120,6 @@ class Fetcher:
         site's host comes before. A defect of a middleware, a download handler or this package is
         raised, because the site has not failed.
         """
-        secs = self._config.timeout_secs
         self._stats.inc_value("robotstxt/request_count")
         if not _can_be_a_name(site.host):
             invalid = CannotResolveHostError("no host has such a name")
@@ -131,8 +130,8 @@ class Fetcher:
         except IgnoreRequest as error:  # the crawl closes
             return NoAnswer(error_text(error))
         transfer = Transfer(self._crawler, self._config, page, stale)
-        following = self._follow(site, transfer, visit)
-        asking: Deferred[Answer | NoAnswer] = deferred_from_coro(following)
+        asking: Deferred[Answer | NoAnswer]
+        asking = deferred_from_coro(self._follow(site, transfer, visit))
 
         def end() -> None:
             transfer.end()
@@ -142,7 +141,7 @@ class Fetcher:
             # If connected for the whole crawl, the function would be called for pages, too.
             self._crawler.signals.connect(_bytes_received, signals.bytes_received)
         self._under_way.add(end)
-        timer = self._clock.call_later(secs, end)
+        timer = self._clock.call_later(self._config.timeout_secs, end)
         waiting = maybe_deferred_to_future(asking)
         try:
             answer = await waiting
@@ -152,7 +151,7 @@ class Fetcher:
             is_ending = isinstance(waiting, asyncio.Future) and waiting.cancelled()
             if not transfer.is_over and (is_ending or isinstance(error, _DEFECTS)):
                 raise
-            late = DownloadTimeoutError(f"no answer within {secs:.15g} s")
+            late = DownloadTimeoutError(f"no answer within {self._config.timeout_secs:.15g} s")
             answer = self._no_answer(late if transfer.is_over else error)
         finally:
             timer.cancel()
