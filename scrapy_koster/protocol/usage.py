@@ -162,7 +162,7 @@ SIGNAL_LABELS = {"ai-train": TRAIN_AI}
 def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
     """Return the preferences in the value of a Content-Usage (vocab, 6.5).
 
-    The result has *labels* and the first twenty unknown labels. A value too long to be read
+    The result has *labels* and the first twenty other labels. A value too long to be read
     disallows *labels*.
     """
     return _kept(value, _WORDS, {}, labels)

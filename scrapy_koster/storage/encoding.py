@@ -34,7 +34,7 @@ Fields: TypeAlias = dict[str, Any] | None
 
 
 def fields_of(known: Known) -> tuple[Fields, Fields]:
-    """Return the stored fields of the copy and of the failure in *known*, or None.
+    """Return the stored fields of the copy and of the failure in *known*, None if missing.
 
     Whether the crawl has a defect, and whether a host exists, is not stored.
     """

@@ -146,7 +146,7 @@ class RedisStorage:
             return read(reply)
 
     def _send(self, read: Callable[[Any], _T], *command: Any) -> _T:
-        """Send *command*, and return the reply, converted by the command's *read*."""
+        """Send *command*, and return the reply, converted by *read*."""
         with self._errors():  # encoded here, a name with surrogates fails its own call only
             encoded = [each.encode() if isinstance(each, str) else each for each in command]
         if self.is_batch:
