@@ -1,6 +1,6 @@
 """The robots exclusion protocol of Martijn Koster's 1996 draft, for Scrapy.
 
-A name is imported when it is first used: a crawl loads only the components that it uses.
+Names are imported on first use, so a crawl loads only the components in use.
 """
 
 from importlib import import_module
@@ -75,5 +75,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the names of the module, with those that are not imported yet."""
+    """Return the names of the module, including public names that are not imported yet."""
     return sorted({*globals(), *__all__})

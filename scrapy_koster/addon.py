@@ -70,11 +70,11 @@ _COMPONENTS = (
     ("SPIDER_MIDDLEWARES", UsageMiddleware, 90),
     ("EXTENSIONS", RobotsReport, 100),
 )
-"""Settings, components and their orders."""
+"""Settings, with the components to add and their orders."""
 
 
 def _enable(settings: BaseSettings) -> None:
-    # Not replace_in_...: Scrapy's own middleware is in ..._BASE (KeyError).
+    # replace_in_component_priority_dict raises KeyError for entries of ..._BASE.
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
     for name, component, order in _COMPONENTS:
         settings.setdefault_in_component_priority_dict(name, component, order)
@@ -84,7 +84,7 @@ def _enable(settings: BaseSettings) -> None:
 
 
 def _wrap_scheduler(settings: BaseSettings) -> None:
-    """Follow the Fallbacks section of Scrapy's documentation of add-ons."""
+    """Set our scheduler, which falls back to the user's (Scrapy's documentation of add-ons)."""
     scheduler = load_object(settings["SCHEDULER"])
     if DeferringScheduler in getattr(scheduler, "__mro__", ()):
         return
@@ -107,6 +107,6 @@ def _extend_downloader(settings: BaseSettings) -> None:
 
 
 def _set(settings: BaseSettings, name: str, value: object) -> None:
-    """Set *value*, which wraps or extends the user's class, at the user's own priority."""
+    """Set *value*, which wraps or extends the user's class, at the user's priority or higher."""
     priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["addon"])
     settings.set(name, value, priority)

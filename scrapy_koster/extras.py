@@ -1,4 +1,4 @@
-"""The extras of the package: packages that only some features need."""
+"""The extras of the package: dependencies that only some features need."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The signals of a crawl. Connect to them as to Scrapy's: ``crawler.signals.connect(f, signal)``.
 
-A handler gets named arguments and may leave out any of them. Handlers should be short, because
-signals are sent at once. Their results are ignored and their errors logged: a handler cannot change
+A handler gets named arguments, and need not accept every argument. The crawl waits for handlers, so
+they should be short. Their results are ignored and their errors logged: a handler cannot change
 a decision. Signals without a handler are not sent.
 
 *site* is a ``Site``; ``str(site)`` is its scheme, host and port, such as ``https://example.com``.
@@ -12,7 +12,8 @@ robots_requested = object()
 
 robots_retrieved = object()
 """A site has answered or failed, or its copy was in the storage: *site*, *known* (a ``Copy`` or a
-``Failure``), *how* (a ``Retrieval``), *result* (the answer; None if nothing was requested).
+``Failure``), *how* (a ``Retrieval``), *result* (an ``Answer`` or ``NoAnswer``; None from the
+storage).
 """
 
 robots_read = object()
@@ -21,7 +22,9 @@ robots_read = object()
 """
 
 site_status_changed = object()
-"""*site* has another *status* than *previous*, each a ``Standing``; *previous* may be None."""
+"""The status of *site* is known: *status*, a ``Standing``. *previous* is the last status, None at
+first. Both may be the same.
+"""
 
 site_deferred = object()
 """Visits to *site* are deferred from now on."""
@@ -30,9 +33,9 @@ site_given_up = object()
 """The waiting requests of *site* are refused."""
 
 request_allowed = object()
-"""*request* may be fetched: *site*, *status* (a ``Standing`` or None), *known*, *robot*, *verdict*
-(None for most requests). If ``verdict.override`` is set, an entry of KOSTER_OVERRIDES allows the
-request.
+"""*request* may be fetched: *site*, *status* (a ``Standing`` or None), *known*, *robot*, *verdict*.
+If an entry of KOSTER_OVERRIDES allows the request, *verdict* has this ``override``. Otherwise
+*verdict* is None.
 """
 
 request_refused = object()
@@ -46,6 +49,6 @@ standards_conflict = object()
 """*request* is allowed by the draft and forbidden by RFC 9309: *site*, *conflict*."""
 
 output_dropped = object()
-"""A request or an item from *response* is dropped because of *reason*: ``nofollow``, ``noindex`` or
-``usage_dropped``.
+"""*output*, a request or an item from *response*, is dropped, or would be without KOSTER_DRY_RUN.
+*reason* is ``nofollow``, ``noindex`` or ``usage_dropped``.
 """

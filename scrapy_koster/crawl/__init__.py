@@ -1,4 +1,4 @@
-"""What lives in a crawl."""
+"""The parts of a crawl: components, decisions, sites, fetching and waiting requests."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 import scrapy
 
 OLDEST_SCRAPY = (2, 17)
-"""What an older release lacks is more than ``compat.py`` has."""
+"""The oldest supported release. ``compat.py`` has no replacements for older releases."""
 
 
 def refuse_older(version: str) -> None:
     """Raise ImportError if this *version* of Scrapy, as in "2.16.0", is below OLDEST_SCRAPY.
 
-    That ends the crawl: an add-on that is left out would leave one that obeys nothing.
+    The error ends the crawl. Otherwise Scrapy would crawl without our add-on.
     """
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_SCRAPY:
         oldest = ".".join(map(str, OLDEST_SCRAPY))

@@ -1,7 +1,7 @@
 """Builds the objects of a crawl, and gives them their collaborators.
 
-Scrapy builds components one by one, in an order of its own, and gives them only the crawler. The
-first component builds the other objects, and later components find them by the crawler.
+Scrapy builds its components separately, in its own order, and passes only the crawler. The first
+component builds the objects of the crawl. Later components find these objects by the crawler.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ PARTS = Parts()
 
 
 class Assembly:
-    """The objects of one crawl, used by its Scrapy components."""
+    """The objects of a crawl, used by its Scrapy components."""
 
     def __init__(self, crawler: Crawler, parts: Parts) -> None:
         self.config = config = parts.config or config_of(crawler)
@@ -70,8 +70,8 @@ class Assembly:
         self.announcer = Announcer(crawler, config)
         self.finish = Finish(crawler)
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
-        """The JOBDIR, if the inner scheduler keeps its requests there."""
-        # Sites and other objects know each other: the lambdas find Sites when they are called.
+        """The JOBDIR, or None if the inner scheduler keeps no requests there."""
+        # Sites is built last. The lambdas look it up when they are called.
         self.parked = parts.parked(
             crawler,
             file=parts.parked_file(crawler, self.folder),

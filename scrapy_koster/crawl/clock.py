@@ -64,10 +64,10 @@ class Clock:
             timer.cancel()
 
     async def within(self, secs: float, awaited: Awaitable[_T]) -> _T:
-        """Return the result of *awaited*. Cancel it after *secs*, and raise LateError.
+        """Return the result of *awaited*. After *secs*, cancel *awaited* and raise LateError.
 
-        If the process was suspended, the time is over before a result can arrive. So there is
-        another tenth of a second for the result.
+        After a suspension of the process, the time may be over before a result can arrive. So a
+        result may arrive a tenth of a second late.
         """
         running: Deferred[_T] = deferred_from_coro(awaited)
         late = []
@@ -118,11 +118,11 @@ class Ticks:
 
 
 def clock_of(crawler: Crawler) -> Clock:
-    """Return the clock of *crawler*, which all parts of the crawl share."""
+    """Return the clock of *crawler*, shared by the parts of the crawl."""
     return belonging(crawler, Clock, Clock)
 
 
 def set_clock(crawler: Crawler, clock: Clock) -> None:
-    """Set the clock of *crawler*. Raises RuntimeError if a part of its crawl has another clock."""
+    """Set the clock of *crawler*. Raises RuntimeError if the crawl has another clock already."""
     if belonging(crawler, Clock, lambda: clock) is not clock:
         raise RuntimeError("the crawl has a clock already: set it before anything is built")

@@ -1,4 +1,4 @@
-"""The settings, read once into one frozen value."""
+"""The settings of a crawl, read once into a frozen value."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STORAGE_SETTINGS: Mapping[str, Setting] = {
 
 
 class PageSource(Enum):
-    """Where a page may carry its directives (KOSTER_PAGE_DIRECTIVES)."""
+    """A part of a page that may have directives (KOSTER_PAGE_DIRECTIVES)."""
 
     META = "meta"
     HEADER = "header"
@@ -107,7 +107,7 @@ SETTINGS: Mapping[str, Setting] = {
         is_not="scrapy_koster.crawl.components.scheduler",
     ),
 }
-"""Every setting with the prefix KOSTER_: its default, and how its value is read."""
+"""The settings with the prefix KOSTER_: default, and function that reads a value."""
 
 DEFAULTS: Mapping[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
 
@@ -151,9 +151,9 @@ class Config:
     page_directives: tuple[PageSource, ...]
     usage: UsageChoice
     report: str | None
-    """The path of the page of the report, None for no report."""
+    """The path of the report's page, or None."""
     archive: str | None
-    """The folder of the archive, None for no archive."""
+    """The folder of the archive, or None."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Config:
@@ -178,6 +178,7 @@ class Config:
             **_those_of(Policy, values),
         )
         by_rfc9309 = issubclass(parser, (Rfc9309RobotParser, StrictestRobotParser))
+        # A day caps the other lives as well, even an explicit KOSTER_EXPIRY_MAX_SECS.
         if purposes or (by_rfc9309 and settings.get("KOSTER_EXPIRY_SECS") is None):
             lives = {name: getattr(policy, name) for name in _LIVES}
             policy = replace(policy, **{name: min(secs, DAY_SECS) for name, secs in lives.items()})
@@ -218,9 +219,9 @@ def config_of(crawler: Crawler) -> Config:
 def checked_robot(robot: Any, where: str, parser: type = Decider) -> str | None:
     """Return *robot*, a name token or a User-Agent header that begins with a name token (A10).
 
-    Several names, in a list or with commas, are returned with commas; None and empty values as
-    None. Raises ValueError with *where* if it names no robot, or several names of which *parser*
-    does not know the records.
+    Several names, in a list or with commas, are returned with commas. An empty value is returned as
+    None. Raises ValueError with *where* if *robot* has no name token, or has several names and
+    *parser* cannot select a record for them.
     """
     if not robot:
         return None
@@ -245,7 +246,7 @@ def checked_robot(robot: Any, where: str, parser: type = Decider) -> str | None:
 
 
 def _check_order(read: Mapping[str, Any]) -> None:
-    """Raise ValueError if a setting that is a lower bound is more than its upper bound."""
+    """Raise ValueError if a lower bound in the settings exceeds its upper bound."""
     for low, high in _ORDERED:
         if read[low] > read[high]:
             raise ValueError(
@@ -258,8 +259,8 @@ def _below_data_dir(path: str) -> str:
     """Return *path* below the data folder of the project.
 
     Scrapy's data_path raises NotConfigured if a project has settings, but no scrapy.cfg at or above
-    the working folder (scrapyd, scripts): then the folder is the one outside of a project. If the
-    folder cannot be created, the storage reports the error when it is opened.
+    the working folder (scrapyd, scripts). The data folder is ``.scrapy`` then, as outside of a
+    project. If the folder cannot be created, opening the storage reports the error.
     """
     try:
         return data_path(path)
@@ -270,7 +271,7 @@ def _below_data_dir(path: str) -> str:
 def _valid(name: str, setting: Setting, settings: BaseSettings) -> Any:
     """Return the value of the setting *name*. Raises ValueError if it is invalid."""
     value = settings.get(name)
-    # The value may be a password: it is raised outside of the except block, for the traceback.
+    # Raised outside of the except block: a traceback may show the value, which may be a password.
     try:
         valid = setting.read(setting.default if value is None else value)
     except (TypeError, ValueError, OverflowError) as error:

@@ -1,11 +1,11 @@
-"""May a robot fetch a URL, and why? One function decides: ``decide``.
+"""May a robot fetch a URL, and why? Only ``decide`` answers.
 
-``enforcement`` uses it before a request is downloaded, before a request is sent, and when a page
-has come from another URL. So do ``KosterMiddleware.is_allowed``, the link filter, ``scrapy robots
-explain`` and ``survey``, and a crawl from the HTTP cache.
+``enforcement`` calls ``decide`` before a request is downloaded, before a request is sent, and when
+a page has come from another URL. ``KosterMiddleware.is_allowed``, the link filter, ``scrapy robots
+explain`` and ``survey``, and a crawl from the HTTP cache also use ``decide``.
 
-``is_plainly_allowed`` is a shortcut for usual requests: it returns True only if ``decide`` would
-allow the URL. No other module evaluates rules: ``tests/crawl/test_one_decision.py``.
+``is_plainly_allowed`` is a shortcut for usual requests: True means that ``decide`` would allow the
+URL. Rules are evaluated only here: see ``tests/crawl/test_one_decision.py``.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def decide(
 def rules_of(
     site: Site, step: Settled, parser: Parser | None, *, policy: Policy, now: float
 ) -> tuple[Permission, float]:
-    """Return the permission of *site* for ``is_plainly_allowed``, and when it ends.
+    """Return the permission of *site* for ``is_plainly_allowed``, and the time when it ends.
 
-    It ends when the step is over, or an override expires.
+    A permission ends with the step, or when an override expires.
     """
     overrides = policy.overrides.of(site, now)
     until = min([step.until, *(override.ends for override in overrides)])
@@ -104,9 +104,10 @@ def is_plainly_allowed(url: str, robot: str, *, origin: str, allows: Permission)
 
 
 def checked_watch(parser: object, robot: str) -> Watch | None:
-    """Return the watch for hazards of a file for *robot*, None if neither standard decides.
+    """Return the watch for hazards of a file for *robot*.
 
-    Raises ParserDefectError if the parser's own method raises, or returns another type.
+    None if the parser has no watch, or is neither KosterRobotParser nor Rfc9309RobotParser.
+    Raises ParserDefectError if the method of a subclass raises, or returns another type.
     """
     if not isinstance(parser, (KosterRobotParser, Rfc9309RobotParser)):
         return None

@@ -1,9 +1,8 @@
 """Acts on decisions about requests: counts, logs, refuses.
 
-A request is decided before the download (``enforce``), and checked again when it is sent: by then
-it has waited for the delay of its slot, and other downloader middlewares may have changed it. If
-the page comes from another URL, that URL is decided, too. Scrapy makes a request of each redirect,
-but a browser follows redirects by itself.
+A request is decided before the download (``enforce``), and checked again when it is sent. In
+between, the request waits for the delay of its slot, and downloader middlewares may change it. If a
+page comes from another URL, as with a browser that follows redirects, that URL is decided, too.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class Enforcement:
         self._sites = parts.sites
         self._robot = parts.robot
         self.pacer: Pacer | None = None
-        """The pacer that refuses sites with a long delay; None until delays are kept."""
+        """The pacer that refuses sites with a long delay, or None."""
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
         """Hashes of the last refused URLs; only with KOSTER_FILTER_LINKS."""
         self.stated: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
@@ -101,7 +100,7 @@ class Enforcement:
         )
 
     def known_verdict(self, request: Request, robot: str | None = None) -> Verdict | None:
-        """Return the verdict on *request* if the robots.txt of its site is known and fresh."""
+        """Return the verdict on *request*, or None if no fresh robots.txt is known."""
         state = self._sites.in_memory(request.url)
         step = None if state is None else self._sites.current_step(state)
         if state is None or step is None or waits(step) or isinstance(step, Refuse):
@@ -120,7 +119,7 @@ class Enforcement:
     def is_plainly_allowed(self, request: Request, state: SiteState, robot: str) -> bool:
         """Return whether ``decide`` would allow *request* without a statement about the page.
 
-        The answer is valid as long as the state.
+        Valid until ``state.until_epoch``.
         """
         return (
             is_plainly_allowed(request.url, robot, origin=state.origin, allows=state.allows)
@@ -131,7 +130,7 @@ class Enforcement:
         )
 
     def _noted_verdict(self, request: Request, state: SiteState, robot: str, step: Step) -> Verdict:
-        """Return the verdict on *request*, after noting the statements about its page."""
+        """Return the verdict on *request*, and note the statements about the page."""
         verdict, statements = self.decide(request, state, robot, step)
         if statements:
             self.stated[request] = statements
@@ -144,7 +143,7 @@ class Enforcement:
     def enforce(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
         """Count *request* if it is allowed; otherwise raise RobotsForbidden or RobotsUnavailable.
 
-        With KOSTER_DRY_RUN nothing is raised.
+        With KOSTER_DRY_RUN no error is raised.
         """
         verdict = self._noted_verdict(request, state, robot, step)
         if verdict.allowed:
@@ -159,7 +158,7 @@ class Enforcement:
             return
         robot, step = self._robot.decided_by(request), self._sites.current_step(state)
         self.check_host(request, state, robot)
-        # A copy that has expired, and a site that has failed, since the decision change nothing.
+        # If the copy has expired or the site has failed since the decision, the decision stays.
         if waits(step) or not isinstance(state.known, Copy) or is_robots_txt(request.url):
             return
         if request in self.stated or not self.is_plainly_allowed(request, state, robot):
@@ -270,9 +269,9 @@ class Enforcement:
         raise RobotsUnavailable(verdict)
 
     def drop_link(self, request: Request) -> RobotsForbidden | None:
-        """Return the error of a *request* that need not be queued, None if it may be allowed.
+        """Return the error of a forbidden *request*, or None if the request should be queued.
 
-        Counts the link, and each URL once as refused.
+        Counts the link. A URL is counted as refused only once.
         """
         if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
             return None
@@ -293,7 +292,7 @@ class Enforcement:
         return is_new
 
     def _count_refused(self, request: Request, verdict: Verdict) -> None:
-        """Send the signal of a refused request, and count it; a dry run has a stat of its own."""
+        """Send the signal of a refused request, and count it. A dry run has its own stat."""
         self._events.send(signals.request_refused, request=request, verdict=verdict)
         if kind := _REFUSED.get(verdict.ground):
             self._stats.inc_value(f"koster/{kind}/refused")

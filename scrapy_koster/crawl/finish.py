@@ -24,9 +24,9 @@ WAITING = "robotstxt_waiting"
 
 
 class Finish:
-    """Ends a crawl with FORBIDDEN if every request was forbidden.
+    """Ends an idle crawl with the reason FORBIDDEN if every request was forbidden.
 
-    The signals are disconnected as soon as a request is sent, or ends in another way.
+    Once a page is requested, comes from a cache, or fails otherwise, the handlers are disconnected.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -58,7 +58,7 @@ class Finish:
         self._handlers = {}
 
     def _spider_error(self, response: Response | None) -> None:
-        if response is None:  # start() has raised, which has its own finish reason
+        if response is None:  # start() has raised: the crawl ends with another reason
             self._look_no_more()
 
     def _spider_idle(self) -> None:

@@ -1,10 +1,10 @@
-"""When a crawl has nothing else to do but wait for sites, and when it closes.
+"""When a crawl only waits for sites, and when a crawl closes.
 
 A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. While requests are
 parked in the scheduler, Scrapy sends ``spider_idle`` when the crawl is idle. This signal is not
 sent while a request waits in place, inside the downloader: requests of media pipelines and of
 ``engine.download_async`` never pass the scheduler. So the downloader is checked twice a second. The
-crawl is idle if the downloader has no other requests.
+crawl is idle if the downloader has only such requests.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 
 # The part of the reason of a failure that is kept in front of the reason for giving up.
 _REASON_CHARS = 100
-# Scrapy sends no signal when a crawl begins to close either.
+# Scrapy has no signal for an idle downloader, or for a crawl that begins to close.
 _LOOK_SECS = 0.5
 
 
 class Crawl(Enum):
-    """Whether a crawl has other work than waiting for sites."""
+    """Whether a crawl does more than wait for sites."""
 
     BUSY = "busy"
     """There are requests to download, or pages to scrape."""
     IDLE = "idle"
-    """There has been no other work for less than KOSTER_IDLE_LIMIT_SECS."""
+    """The crawl only waits for sites, for less than KOSTER_IDLE_LIMIT_SECS."""
     OVER = "over"
-    """There has been no other work for KOSTER_IDLE_LIMIT_SECS."""
+    """The crawl has only waited for sites for KOSTER_IDLE_LIMIT_SECS."""
     CLOSING = "closing"
     """The crawl has begun to close."""
 
 
 class IdleTimeout:
-    """The time without other work, and the requests that wait in place.
+    """The time in which a crawl only waits for sites, and the requests that wait in place.
 
-    The crawl is OVER after KOSTER_IDLE_LIMIT_SECS. ``idle`` and ``busy`` can be called at any time.
-    Other work restarts the time.
+    The crawl is OVER after KOSTER_IDLE_LIMIT_SECS of such time. ``busy`` resets the time, and
+    ``idle`` starts the time if the crawl was busy.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class IdleTimeout:
         self._ticks: Ticks | None = None
         self.crawl = Crawl.BUSY
         self.is_by_hand = False
-        """Whether a command fetches one page for a person who waits for it."""
+        """Whether a command fetches a page for a waiting person."""
         self.in_place: Counter[Request] = Counter()
         """The requests in place. A request can be downloaded twice at the same time."""
 
     def given_up(self, failure: Failure) -> Failure:
-        """Return *failure* with the reason for giving up its site."""
+        """Return *failure*, and add the reason for giving up the site."""
         if self.is_by_hand:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
         else:
@@ -89,24 +89,24 @@ class IdleTimeout:
         return replace(failure, reason=f"{printable(failure.reason, _REASON_CHARS)}; {why}")
 
     def have_none(self) -> None:
-        """Be over from the start, because a person waits for one page, and can try again."""
+        """Do not wait for failed sites: a person waits for a page, and can try again."""
         self.is_by_hand = True
         self.crawl = Crawl.OVER
 
     def idle(self) -> None:
-        """Start the time, because there is no other work."""
+        """Start the time, because the crawl only waits for sites."""
         if self.crawl is Crawl.BUSY:
             self.crawl = Crawl.IDLE
             self._timer = self._clock.call_later(self._limit_secs, self._end)
 
     def busy(self) -> None:
-        """Stop the time, because there is other work."""
+        """Stop and reset the time, because the crawl has work."""
         if self.crawl is not Crawl.CLOSING:
             self._stop()
             self.crawl = Crawl.OVER if self.is_by_hand else Crawl.BUSY
 
     def begin_anew(self) -> None:
-        """Restart the time if it runs or is over, because a site failed for the first time."""
+        """Restart the time unless the crawl is busy, because a site failed for the first time."""
         if self.crawl is not Crawl.BUSY:
             self.busy()
             self.idle()
@@ -127,7 +127,7 @@ class IdleTimeout:
         self._over()
 
     def is_work(self, request: Request) -> bool:
-        """Return whether the downloader has requests other than *request* that do not wait."""
+        """Return whether the downloader has requests that do not wait, besides *request*."""
         return not self._engine.has_only({*self.in_place, request})
 
     @contextmanager

@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 _BATCH_SECS = 2.0
 _FOLDER = "reports"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-# Of one spider. A file with changes within a day may belong to a running crawl.
+# Files kept for a spider. A file that changed within a day may belong to a running crawl.
 _FILES_KEPT = 10
 _MAY_RUN_SECS = 86400.0
 
 
 class RobotsReport:
-    """Extension that counts decisions and writes a page about the crawl at its end (KOSTER_REPORT).
+    """Extension that counts decisions, and writes a page when the crawl ends (KOSTER_REPORT).
 
     Counts are saved every two seconds in ``database``, a SQLite file in the folder ``reports`` next
-    to KOSTER_SQLITE_PATH. Each run has its own file.
+    to KOSTER_SQLITE_PATH. Every run has its own file.
     """
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
@@ -85,7 +85,7 @@ class RobotsReport:
         self._ticks = self._clock.every(_BATCH_SECS, self._write)
 
     def _write(self) -> None:
-        """Write the new counts. After an error the next batch contains them."""
+        """Write the new counts. After an error, the next batch contains these counts."""
         try:
             for name, value in self._about().items():
                 self.counts.tally.put("about", name, value=value)
@@ -158,7 +158,7 @@ class RobotsReport:
 def stored_copies(config: Config, robot: str) -> Iterator[CopyOf]:
     """Open the storage of *robot*, and give a function that returns the copy for a site.
 
-    The function returns None if the storage fails.
+    The function returns None if there is no copy, or if the storage fails.
     """
     with ExitStack() as stack:
         storage: Storage | None = None
@@ -195,7 +195,7 @@ def _new_file(config: Config, crawler: Crawler, clock: Clock) -> Path:
     spider = crawler.spider
     name = _NOT_IN_A_NAME.sub("_", str(getattr(spider, "name", "")))[:60] or "spider"
     stamp = strftime("%Y%m%dT%H%M%S", gmtime(clock.epoch()))
-    # By chance: several may begin in one second, in one process or in containers.
+    # A random name: several crawls may begin in the same second, in a process or in containers.
     return folder_of(config) / f"{name}-{stamp}-{token_hex(4)}.sqlite3"
 
 

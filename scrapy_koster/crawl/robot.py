@@ -1,4 +1,4 @@
-"""3.2.1: the names of the robot, for decisions and in the User-Agent header."""
+"""The names of the robot, for decisions and in the User-Agent header (3.2.1)."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 _META = 'meta["robotstxt_user_agent"]'
 # The number of compared requests: the comparison costs a signal.
 _COMPARED = 100
-# More words than a name has: a name is followed by its version or a comment.
+# A second word after the name. A valid name is followed only by a version or a comment.
 _WORDS = re.compile(rf"{TOKEN}\s+\w")
 # A URL, a mail address, or the name of a host.
 _PAGE_OR_ADDRESS = re.compile(r"://|@|[a-z][0-9-]*\.[a-z]{2}", re.IGNORECASE)
 
 
 def sent_user_agent(headers: Headers) -> str:
-    """Return the User-Agent header in *headers*, "" for none.
+    """Return the User-Agent header in *headers*, or "".
 
-    Several lines are the same as one line with commas (RFC 9110, 5.3).
+    Several header lines are joined with commas, which means the same (RFC 9110, 5.3).
     """
     # Not headers.getlist(), which folds the case of the name.
     return b", ".join(dict.get(headers, b"User-Agent") or ()).decode("latin-1")
 
 
 def user_agent(crawler: Crawler) -> str:
-    """Return the User-Agent header of a request that has none of its own.
+    """Return the User-Agent header of a request without its own header.
 
     Scrapy's DefaultHeadersMiddleware and UserAgentMiddleware set the header in this order, and do
     not replace a header that is set, even if it is empty.
@@ -53,9 +53,9 @@ def user_agent(crawler: Crawler) -> str:
 
 
 def copies_of(crawler: Crawler, config: Config) -> str:
-    """Return the name of the robot whose copies the crawl uses: its name tokens, with commas.
+    """Return the name under which the crawl stores copies: the name tokens, with commas.
 
-    Random User-Agent headers with the same beginning, ``Mozilla/5.0``, share their copies. A survey
+    Random User-Agent headers that begin with ``Mozilla/5.0`` share their copies. A survey
     for another robot uses the copies of the robot that fetches.
     """
     if named := getattr(crawler.spider, "robot_of_copies", None):
@@ -80,12 +80,12 @@ class Robot:
         self.name = config.robot or user_agent(crawler)
         """The name for requests without a name of their own."""
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
-        """The other names, by request."""
+        """The names that differ from ``name``, by request."""
         self._left = _COMPARED
         crawler.signals.connect(self._compare, signals.request_reached_downloader)
 
     def name_of(self, request: Request) -> str:
-        """Return the name in *request*, or else the name of the crawl."""
+        """Return the name in *request*, or the name of the crawl."""
         said = request.meta.get("robotstxt_user_agent")
         if said and (checked := checked_robot(said, _META, self._parser)):
             name = checked

@@ -1,8 +1,8 @@
 """Undocumented names of Scrapy, with the effect of a missing name.
 
-A later release may rename or remove a name. If a crawl needs a missing name, the crawl stops when
-it starts, with an error that has the name: no page is fetched. Any other name is looked up when it
-is used. If such a name is missing, one feature does not work.
+A later release may rename or remove a name. If a crawl needs a missing name, the crawl stops at the
+start with an error that has the name, and no page is fetched. Other names are looked up when used.
+Without such a name, a single feature does not work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Internal(NamedTuple):
     """An undocumented name of Scrapy."""
 
     name: str
-    """Its full name."""
+    """The full name."""
     purpose: str
     """The use of the name in this package."""
     without: str = "The crawl stops when it starts."
@@ -93,7 +93,7 @@ QUEUE_INTERNALS = (
 def check_internals(crawler: Crawler) -> None:
     """Raise RuntimeError if Scrapy lacks a name that the crawl of *crawler* needs.
 
-    The spider is being opened: the objects of the crawl are there.
+    Call this when the spider is opened: the objects of the crawl exist by then.
     """
     for internal in INTERNALS:
         path, _, last = internal.place.rpartition(".")

@@ -24,7 +24,7 @@ _LABEL = re.compile(r"[a-z*][a-z0-9_.*-]{0,63}")  # RFC 9651, 3.1.2: a key
 
 
 def _setting(default: object, wanted: str, read: Callable[[Any], object]) -> Setting:
-    """Return a setting with *wanted* in its error message."""
+    """Return a setting. *wanted* describes valid values in the error message."""
 
     def checked(value: Any) -> object:
         try:
@@ -89,14 +89,14 @@ def key(value: Any) -> str:
 
 
 def label(value: Any) -> str:
-    """Return *value*, the label of a usage category, without the space around it."""
+    """Return *value*, the label of a usage category, without surrounding space."""
     found: str = value.strip()
     _must(_LABEL.fullmatch(found) is not None)
     return found
 
 
 def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting:
-    """Return the setting of a text or a path. The default is None; "" is read as None."""
+    """Return the setting of a text or a path. The default is None, and "" means None."""
 
     def read(value: Any) -> str | None:
         if value is None or value == "":  # as on the command line

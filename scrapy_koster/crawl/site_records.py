@@ -12,7 +12,7 @@ from scrapy_koster.protocol.site import site_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Busy sites stay. At most so many are skipped for a new site.
+# The number of sites that are tried for eviction when a new site comes. Busy sites stay.
 _EVICTED_AT_ONCE = 16
 _SPELLINGS_KEPT = 1000
 _SPELLING_CHARS = 300
@@ -37,7 +37,7 @@ class SiteRecords:
         return iter(list(self._states.values()))
 
     def state_of(self, url: str) -> SiteState | None:
-        """Return the state of the site of *url*, or None if its scheme has no robots.txt.
+        """Return the state of the site of *url*, or None if the scheme has no robots.txt.
 
         Raises ValueError for an http or https URL without a valid site.
         """
@@ -57,7 +57,7 @@ class SiteRecords:
         return state
 
     def in_memory(self, url: str) -> SiteState | None:
-        """Return the state of the site of *url*, or None. No state is created."""
+        """Return the state of the site of *url* if there is a state, or None."""
         end = url.find("/", 8)
         origin = url if end < 0 else url[:end]
         return self._states.get(origin) or self._states.get(str(site_of(origin)))

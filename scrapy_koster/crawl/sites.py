@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Settled, Step
 
-# Some event loops have no longer timers. A site is looked at again then.
+# The longest timer of some event loops. After this time the site is looked at again.
 _TIMER_MOST_SECS = 86400.0
 
 
 class Sites:
-    """The sites of a crawl, and the requests that wait for them."""
+    """The sites of a crawl, and the requests that wait for sites."""
 
     def __init__(
         self,
@@ -88,20 +88,23 @@ class Sites:
         return self._parked.waiting_in(str(state.site)) + len(state.waiters)
 
     def is_retrieving(self) -> bool:
-        """Return whether requests wait for an answer that is on its way."""
+        """Return whether requests wait for an attempt that is under way.
+
+        A failed site counts only while its robots.txt is being fetched.
+        """
         under_way = self._retriever.under_way
         return any(self.waiting_for(each) and not self._has_failed(each) for each in under_way)
 
     def _has_failed(self, state: SiteState) -> bool:
-        """Return whether the last attempt failed, and the site is not being fetched from."""
+        """Return whether the last attempt failed, and the robots.txt is not being fetched."""
         return isinstance(state.known, Failure) and not self._retriever.is_fetching(state)
 
     # Requests begin to wait.
 
     def ask_for(self, state: SiteState, request: Request) -> None:
-        """Start the retrieval of the site, now or when it is due, for *request*, which is parked.
+        """Start the retrieval of the site for *request*, now or at the time of the next attempt.
 
-        The step that was taken last made *request* wait.
+        *request* waits because of the last step of the site. It is parked, or will wait in place.
         """
         self._announcer.begins_to_wait(state)
         state.page = request
@@ -136,7 +139,7 @@ class Sites:
     def _need(self, state: SiteState, step: Step) -> None:
         """Start an attempt or a timer for the requests that wait because of *step*.
 
-        The step may have changed with time. The attempt or timer looks at the site when it ends.
+        The step may change with time: the end of the attempt or timer looks at the site again.
         """
         if self.idle_timeout.crawl is Crawl.CLOSING or not waits(step):
             return
@@ -148,7 +151,7 @@ class Sites:
     # The table.
 
     def happens(self, state: SiteState, event: Event) -> Action:
-        """Move the site to its next state, and return the action. Start an attempt or a timer.
+        """Move the site to the next state, and return the action. Start an attempt or a timer.
 
         Raises KeyError if the table has no such move.
         """
@@ -174,16 +177,16 @@ class Sites:
         self.look(state)
 
     def ended(self, state: SiteState) -> None:
-        """Move the site after an attempt, and end the waits of requests."""
+        """Move the site after an attempt, and end the waits of requests that are decided."""
         self.ahead.ends(state)
         step = self.current_step(state)
         if isinstance(step, Defer) and step.failure.attempts == 1:
-            # Else a first attempt that hangs uses up the idle time, and there is no second one.
+            # Otherwise a first attempt that hangs uses up the idle time, without a second attempt.
             self.idle_timeout.begin_anew()
         self._look(state, self.happens(state, event_of(step)))
 
     def look(self, state: SiteState) -> None:
-        """End the waits of requests to the site if time or the crawl has decided them."""
+        """End the waits of requests to the site, if time or the end of the crawl decides."""
         self.ahead.ends(state)
         step, action = self.current_step(state), Action.NOTHING
         if state.state is not State.FETCHING:
@@ -216,7 +219,7 @@ class Sites:
     def _ending(self, state: SiteState, step: Step) -> tuple[Event, Refuse] | None:
         """Return the event with which the crawl ends the wait for the site, and the step then.
 
-        Returns None if the wait goes on, or has ended without the crawl.
+        Returns None if the wait goes on, or if no request has to wait.
         """
         crawl, known = self.idle_timeout.crawl, state.known
         if not waits(step):
@@ -256,13 +259,13 @@ class Sites:
     # Eviction.
 
     def forget(self, state: SiteState) -> bool:
-        """Return whether a site can be evicted. If so, remove its timer.
+        """Return whether a site can be evicted. If so, stop the timer.
 
         Requests may wait for a new state of the site later.
         """
         if state.state is State.FETCHING or self.waiting_for(state):
             return False
-        # A request in the downloader is checked again when it is sent.
+        # The check of a request before sending needs the state.
         requests = (*self._engine.under_way, *self.idle_timeout.in_place)
         if any(self._records.met(request.url) is state for request in requests):
             return False

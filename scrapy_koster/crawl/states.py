@@ -1,13 +1,14 @@
-"""The life of a site in a crawl: states, events, and one table of the moves.
+"""The life of a site in a crawl: states, events, and a table of the moves.
 
 A crawl has a ``SiteState`` for a site. The state contains the known facts (``facts``), the step
 that follows from the facts (``protocol.step``: Obey, Pass, Ask, Defer or Refuse), and the state of
 requests to the site:
 
-    UNKNOWN --- a request needs it ---> FETCHING --- the attempt ends ---> SETTLED   Obey, Pass
-       ^                                   ^                               GIVEN_UP  Refuse
-       |                                   '-- the time has come -- DEFERRED         Defer
-       '------------ the facts are not valid any more ----------'
+    UNKNOWN --- NEEDED ---> FETCHING ---+--- ANSWERED ---> SETTLED  ---+   Obey, Pass
+       ^                                +--- LIMIT ------> GIVEN_UP ---+   Refuse
+       |                                '--- FAILED -----> DEFERRED ---+   Defer
+       |                                                               |
+       '--- DUE: the facts have expired, or the next attempt is due ---'
 
 Requests wait while the site is UNKNOWN, FETCHING or DEFERRED. Only ``Sites.happens`` moves a site.
 A move that is not in ``TABLE`` raises.
@@ -15,24 +16,24 @@ A move that is not in ``TABLE`` raises.
 Four events follow from the step, so that the state cannot contradict the facts: ANSWERED, FAILED,
 LIMIT, DUE (``event_of``). Time changes a step without an event: a copy expires, or the time of an
 attempt comes. The next look at the site finds out. So these four events can happen in any state,
-also after the clock was set back. During an attempt only its end moves the site.
+also after the clock was set back. During an attempt, only the end of the attempt moves the site.
 
 Three events come from the crawl:
 
 - NEEDED: a request begins to wait, or still waits after a look at the site. This starts an attempt,
   or the timer of the next attempt. No request needs a site that is settled or given up, because the
   request is decided at once.
-- IDLE: the crawl has had no other work for KOSTER_IDLE_LIMIT_SECS, and the last attempt failed. The
-  site does not move, and can be tried again if the crawl goes on. A site before the end of its
-  first attempt does not become idle, because an answer is expected.
+- IDLE: the crawl has only waited for KOSTER_IDLE_LIMIT_SECS, and the last attempt failed. The site
+  does not move, and can be tried again if the crawl goes on. There is no IDLE before the first
+  attempt has ended, because an answer is expected.
 - CLOSING: the crawl closes. No attempt begins any more.
 
-An action decides the waiting requests, by the place where they wait (``Fates``). A request that
-waits in place, inside the downloader, has to end before the crawl can end. A request that is parked
-in the scheduler goes back to the queue when the crawl closes. If the queue is kept for the next run
+An action decides the waiting requests, by the place of the wait (``Fates``). A request that waits
+in place, inside the downloader, has to end before the crawl can end. A request that is parked in
+the scheduler goes back to the queue when the crawl closes. If the queue is kept for the next run
 (JOBDIR, scrapy-redis), an idle crawl does not refuse the request either.
 
-docs/architecture.md shows both tables. ``python -m harness.state_tables`` writes them from here.
+docs/architecture.md shows both tables, printed by ``python -m harness.state_tables``.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 
 
 class State(Enum):
-    """The state of a site, and of its requests."""
+    """The state of a site, and of requests to the site."""
 
     UNKNOWN = "unknown"
     """There are no valid facts, and no attempt is under way."""
@@ -72,7 +73,7 @@ class State(Enum):
     DEFERRED = "deferred"
     """The last attempt failed. There is another attempt later."""
     SETTLED = "settled"
-    """Requests do not wait. The copy decides them, or they pass (KOSTER_UNAVAILABLE)."""
+    """Requests do not wait. The copy decides, or requests pass (KOSTER_UNAVAILABLE)."""
     GIVEN_UP = "given up"
     """Requests are refused."""
 
@@ -85,13 +86,17 @@ class Event(Enum):
     ANSWERED = "answered"
     """Requests can be decided: step Obey or Pass."""
     FAILED = "failed"
-    """An attempt failed, and there is another one later: step Defer."""
+    """An attempt failed, and there is another attempt later: step Defer."""
     LIMIT = "limit"
-    """Attempts failed for KOSTER_DEFER_LIMIT_SECS, or an attempt failed for good: step Refuse."""
+    """Requests are refused: step Refuse.
+
+    Attempts failed for KOSTER_DEFER_LIMIT_SECS, the host does not exist, or KOSTER_UNAVAILABLE
+    refuses requests after a failed attempt.
+    """
     DUE = "due"
     """There are no valid facts, or the time of the next attempt has come: step Ask."""
     IDLE = "idle"
-    """The crawl has had no other work for KOSTER_IDLE_LIMIT_SECS, and the site has failed."""
+    """The crawl has only waited for KOSTER_IDLE_LIMIT_SECS, and the site has failed."""
     CLOSING = "closing"
     """The crawl closes."""
 
@@ -117,18 +122,18 @@ class Fate(Enum):
     GIVE_UP = "is refused"
     """The request ends with RobotsUnavailable."""
     KEEP = "stays parked"
-    """The request stays for the next run, or until the scheduler hands it back."""
+    """The request stays for the next run, or goes back to the inner scheduler."""
 
 
 class Fates(NamedTuple):
-    """The fates of waiting requests, by the place where they wait."""
+    """The fates of waiting requests, by the place of the wait."""
 
     in_place: Fate
     """Inside the downloader. These requests never passed a scheduler that parks requests."""
     parked: Fate
     """In the scheduler of a crawl without a queue that is kept."""
     kept: Fate
-    """In the scheduler of a crawl whose queue is kept for the next run."""
+    """In the scheduler of a crawl with a queue that is kept for the next run."""
 
 
 _S, _E, _A = State, Event, Action
@@ -138,7 +143,7 @@ _FROM_STEPS = {
     _E.LIMIT: (_S.GIVEN_UP, _A.REFUSE),
     _E.DUE: (_S.UNKNOWN, _A.NOTHING),
 }
-"""The moves of the four events that follow from a step. They are the same in all states."""
+"""The moves of the four events that follow from a step, the same in every state."""
 
 TABLE: dict[tuple[State, Event], tuple[State, Action]] = {
     **{(state, event): then for state in State for event, then in _FROM_STEPS.items()},
@@ -152,7 +157,7 @@ TABLE: dict[tuple[State, Event], tuple[State, Action]] = {
     (_S.DEFERRED, _E.IDLE): (_S.DEFERRED, _A.GIVE_UP),
     (_S.DEFERRED, _E.CLOSING): (_S.DEFERRED, _A.HOLD),
 }
-"""The next state and the action. Other moves cannot happen: a KeyError is a defect."""
+"""The next state and the action. A missing move cannot happen: a KeyError is a defect."""
 
 _WAIT = Fates(Fate.WAIT, Fate.WAIT, Fate.WAIT)
 FATES: dict[Action, Fates] = {
@@ -199,14 +204,15 @@ class Facts(NamedTuple):
 
 
 class SiteState:
-    """The facts about one site, its step and its state.
+    """The facts about a site, with the step and the state that follow.
 
     ``allows(url, robot)`` is valid until ``until_epoch``, in seconds since the epoch. Call
     ``take_step`` first after that time.
 
-    A field has one writer:
+    A field is written only by its owner, except that ``learn`` resets ``delays`` and
+    ``until_epoch``:
 
-    - ``facts``: ``learn``, which the retriever calls;
+    - ``facts``: ``learn``, which the retriever and ``Replay`` call;
     - ``step``, ``allows``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``state``, ``page``, ``waiters``, ``timer``: ``Sites``;
     - ``delays``: ``pacing.delays``;
@@ -227,13 +233,16 @@ class SiteState:
         self.until_epoch = 0.0
         self.state = State.UNKNOWN
         self.page: Request | None = None
-        """The request for which the robots.txt is fetched, or None if no request waits."""
+        """A waiting ``Request``, or None if no request waits.
+
+        An attempt fetches the robots.txt with the connection and User-Agent of this request.
+        """
         self.waiters: tuple[Deferred[Step], ...] = ()
         """The waits of the requests in place."""
         self.timer: CallLaterResult | None = None
         """The timer of the next attempt."""
         self.delays: dict[str, Delay | None] | None = None
-        """The delays in the file, by name of the robot. None before they are read."""
+        """The delays in the file, by name of the robot. None before reading."""
         self.standing: Standing | None = None
         """The last announced status of the site."""
         self.is_deferred = False

@@ -1,4 +1,4 @@
-"""A crawl that decides on URLs by their robots.txt, and fetches no page."""
+"""A crawl that decides on URLs by robots.txt, and fetches no page."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ SURVEY_SETTINGS: dict[str, Any] = {
     "ROBOTSTXT_OBEY": True,
     "KOSTER_DRY_RUN": False,
     "KOSTER_CRAWL_DELAY": "ignore",  # no page is visited
-    # One attempt: a hanging site takes KOSTER_TIMEOUT_SECS.
+    # No retry: a hanging site takes KOSTER_TIMEOUT_SECS.
     "KOSTER_DEFER_LIMIT_SECS": 0,
-    # The survey decides on the given URLs, and leaves the queue and the cache of a project alone.
+    # The survey decides on the given URLs, and does not use the queue and the cache of a project.
     "SPIDER_MIDDLEWARES": {},
     "URLLENGTH_LIMIT": 0,
     "SCHEDULER": _SCHEDULER,
@@ -98,25 +98,25 @@ class SeedUrls(Protocol):
     """The URLs of a survey, without duplicates."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of URLs."""
 
     def firsts(self) -> Iterator[tuple[int, str]]:
-        """Return the numbers of the sites, with the first URL of the site."""
+        """Return the numbers of the sites, with the first URL of a site."""
 
     def rest(self, site: int, first: str) -> Iterator[str]:
         """Return the URLs of *site* other than the *first*."""
 
 
 class SurveySpider(Spider):
-    """Requests the URLs of *seeds*, for a decision on them.
+    """Requests the URLs of *seeds* for their decisions.
 
-    The first URL of a site is requested first, and its other URLs after the decision on the first:
-    a hanging site does not delay other sites, however many URLs it has.
+    The first URL of a site is requested first, and the rest of the site after this decision. So a
+    hanging site with many URLs does not delay the other sites.
     """
 
     name = "survey"
     is_survey = True
-    """Whether no page is fetched: the output lists the closed sites, so the log need not."""
+    """Whether no page is fetched. The log omits the closed sites, which the output lists."""
 
     def __init__(
         self,
@@ -128,14 +128,14 @@ class SurveySpider(Spider):
     ) -> None:
         """*progress* is called with the numbers of ``decided`` and ``refused`` URLs, and ``sites``.
 
-        *verdicts* is called with a URL and the verdict that refuses it: None if it is allowed, and
-        the reason if it was not decided.
+        *verdicts* is called with a URL and its outcome: the verdict if refused, None if allowed,
+        and the reason as a text if undecided.
         """
         super().__init__(**kwargs)
         self.report_title = f"Survey of {len(seeds)} URLs"
         self.began = False
         self.decided = 0
-        """How many URLs."""
+        """Number of decided URLs."""
         self.undecided: Counter[str] = Counter()
         """Numbers of URLs without a decision, by reason."""
         self._seeds = seeds
@@ -145,7 +145,7 @@ class SurveySpider(Spider):
         self._settled: list[tuple[int, str]] = []
 
     async def start(self) -> AsyncIterator[Request]:
-        """Yield the requests, with a bound for the memory that they take."""
+        """Yield the requests, at most a few thousand at a time, to bound the memory."""
         self.began = True
         # The crawl ends. Without asyncio the engine would log this as an error.
         with suppress(CancelledError):
@@ -170,7 +170,7 @@ class SurveySpider(Spider):
                 return
 
     def request_of(self, url: str, **first: object) -> Request:
-        """Return the request for the decision on *url*; *first* is of the first of a site."""
+        """Return the request for the decision on *url*. *first* is set for the first of a site."""
         self._under_way += 1
         # There are no duplicates, so the filter need not remember the URL.
         return Request(url, self.parse, errback=self.not_fetched, cb_kwargs=first, dont_filter=True)
@@ -188,7 +188,7 @@ class SurveySpider(Spider):
         self._ended(request, getattr(error, "verdict", decided))
 
     def _ended(self, request: Request, outcome: Verdict | str | None) -> None:
-        """Count a URL by its *outcome*, as given to ``verdicts``."""
+        """Count a URL by *outcome*, which ``verdicts`` also gets."""
         if self._verdicts is not None:
             self._verdicts(request.url, outcome)
         self._under_way -= 1

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class KosterMiddleware:
-    """Allows or refuses each request by the robots.txt of its site.
+    """Allows or refuses requests by the robots.txt of their sites.
 
     The errback of a refused request gets RobotsForbidden, or RobotsUnavailable if the robots.txt
     could not be retrieved.
@@ -55,7 +55,7 @@ class KosterMiddleware:
         self._hooks = parts.engine.hooks
         self.enforcement = enforcement_of(crawler)
         self._own: Callable[..., Any] | None = getattr(self, "process_response", None)
-        """The method of a subclass."""
+        """A subclass's ``process_response``."""
         handlers = filter(None, crawler.settings.getdict("DOWNLOAD_HANDLERS").values())
         if not all(map(is_of_scrapy, handlers)):  # Scrapy's own handlers follow no redirect
             self.process_response = self._check_final_url
@@ -93,7 +93,7 @@ class KosterMiddleware:
         return None
 
     def _has_to_wait(self, request: Request, state: SiteState, robot: str) -> bool:
-        """Whether a request to a known site may wait for a turn, or for the HTTP cache."""
+        """Return whether *request*, to a known site, may wait for a turn or read the HTTP cache."""
         if isinstance(state.step, Refuse) and self._parts.is_replay:
             return True
         pacer = self.enforcement.pacer
@@ -130,7 +130,7 @@ class KosterMiddleware:
         return step
 
     async def _check_final_url(self, request: Request, response: Response) -> Any:
-        """Check the URL of *response*, before a ``process_response`` of a subclass."""
+        """Check the URL of *response*, then call a subclass's ``process_response``."""
         response = await self.enforcement.check_final_url(request, response)
         if self._own is None:
             return response
@@ -141,7 +141,7 @@ class KosterMiddleware:
         request: Request,  # noqa: ARG002  # Scrapy gives it by name
         exception: Exception,
     ) -> None:
-        """Log the defect of a parser once. The errback gets the error, too."""
+        """Log a defect of KOSTER_PARSER once. The errback gets the error, too."""
         self._parts.finish.ended_with(exception)
         if isinstance(exception, ParserDefectError) and self._log.is_first("defect"):
             self._log.defect(
@@ -156,9 +156,10 @@ class KosterMiddleware:
     def is_allowed(self, request: Request | str, robot: str | None = None) -> bool | None:
         """Return whether a *request* or URL may be fetched now, from memory.
 
-        Returns None if the robots.txt is not in memory or could not be retrieved. *robot* is a
-        name token or a User-Agent header; the default is the name in the request. Raises ValueError
-        if the URL or the robot is invalid, and TypeError if KOSTER_PARSER has a defect.
+        Returns None if the robots.txt is not in memory, has expired, or could not be retrieved.
+        *robot* is a name token or a User-Agent header; the default is the name in the request.
+        Raises ValueError if the URL or the robot is invalid, and TypeError if KOSTER_PARSER has a
+        defect.
         """
         if isinstance(request, str):
             request = Request(request)
@@ -199,7 +200,10 @@ class KosterMiddleware:
     # The start and the end of the crawl.
 
     def _check_settings(self, crawler: Crawler) -> None:
-        """Raise an error if KOSTER_PARSER or a setting of usage cannot work. Warn of others."""
+        """Raise an error if settings cannot work: KOSTER_PARSER, link filter, usage.
+
+        Warn if ROBOTSTXT_PARSER has no effect, or if Scrapy's own middleware is enabled.
+        """
         parser, settings = self._config.parser, crawler.settings
         checked_parser(parser, parser.from_crawler(crawler, b""))
         if settings.getpriority("ROBOTSTXT_PARSER") and not self._config.parser_is_chosen:

@@ -28,12 +28,12 @@ class LinkFilterMiddleware(OptionalMiddleware):
     """Drops forbidden requests of callbacks before they are queued, and calls their errbacks.
 
     Enabled by KOSTER_FILTER_LINKS. This middleware needs the highest order of the spider
-    middlewares, so that requests and items from errbacks pass through the others.
+    middlewares, so that the output of errbacks passes through the rest.
     """
 
     @staticmethod
     def is_on(config: Config) -> bool:
-        """Return whether links are filtered: in a dry run nothing is dropped."""
+        """Return whether links are filtered. A dry run drops no link."""
         return config.filter_links and not config.dry_run
 
     async def process_spider_output(
@@ -57,7 +57,7 @@ class LinkFilterMiddleware(OptionalMiddleware):
     async def _errback(self, request: Request, error: RobotsForbidden) -> AsyncIterator[Any]:
         """Yield the output of the errback of *request*, called as by Scrapy.
 
-        If the errback raises, *request* is queued, so that Scrapy calls it and reports the error.
+        If the errback raises, *request* is queued: Scrapy calls the errback and reports the error.
         """
         failure = Failure(error)
         failure.request = request  # type: ignore[attr-defined]  # as Scrapy does

@@ -108,7 +108,7 @@ def html_of(response: Response) -> bytes:
     is_xhtml = isinstance(response, XmlResponse) and _XHTML in body[:_XHTML_WITHIN_BYTES]
     if not is_xhtml and not isinstance(response, HtmlResponse):
         return b""
-    # For other names of encodings in a page, Python's codecs may raise.
+    # Only these encodings: for an odd name in a page, Python's codecs may raise.
     if (
         b"\0" in body[:_NUL_WITHIN_BYTES]
         and isinstance(response, TextResponse)

@@ -1,14 +1,11 @@
 """The scheduler that parks requests until their site is known, and their host can be visited.
 
-``next_request`` looks at requests until it finds a request that can be decided at once. Requests
-come from, in this order:
+``next_request`` takes requests until it finds a request that can be decided at once. The other
+requests are parked, and their robots.txt is retrieved. Requests come from, in this order:
 
 1. hosts with a Crawl-delay that can be visited now;
-2. the queues of sites that have opened and the inner scheduler, in turns. Without turns no new site
-   would be known when the open queues are empty, because the engine takes no requests while all
-   places of the downloader are taken.
-
-Other requests are parked, and their robots.txt is retrieved.
+2. the queues of sites that have opened, and the inner scheduler. They take turns, so that the next
+   sites are known before the open queues are empty.
 """
 
 from __future__ import annotations
@@ -42,8 +39,8 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.states import SiteState
 
-# The longest time of one call. A queue may need milliseconds for a request, for example Scrapy's
-# queue with 10,000 hosts.
+# The longest time of a call of next_request. Scrapy's queue with 10,000 hosts, for example, needs
+# milliseconds for a request.
 _LOOK_SECS = 0.025
 _SITES_NAMED = 10
 
@@ -89,7 +86,7 @@ class DeferringScheduler(BaseScheduler):
         return cls(crawler, build_from_crawler(parts.config.fallback_scheduler, crawler), parts)
 
     def __getattr__(self, name: str) -> Any:
-        # Other attributes, such as the queues in the telnet console, belong to the inner scheduler.
+        # For users of the inner scheduler's attributes, such as the telnet console.
         return getattr(self._scheduler, name)
 
     def __len__(self) -> int:
@@ -131,8 +128,8 @@ class DeferringScheduler(BaseScheduler):
     def close(self, reason: str) -> Deferred[None] | None:
         """Hand the parked requests back to the inner scheduler, and close the scheduler.
 
-        A persistent scheduler keeps requests for the next run. With a JOBDIR they stay in a
-        separate file. With scrapy-redis the backup moves requests to the queue.
+        A persistent scheduler keeps the requests for the next run. With a JOBDIR, requests stay in
+        a separate file. With scrapy-redis, the backup moves requests to the queue.
         """
         waiting = self._parked.by_name()
         becomes = self._fate(self._hand_back())
@@ -151,12 +148,12 @@ class DeferringScheduler(BaseScheduler):
         return self._scheduler.close(reason) if hasattr(self._scheduler, "close") else None
 
     def _hand_back(self) -> int:
-        """Hand back the requests that still wait. Return how many could not be written."""
+        """Hand back the waiting requests. Return the number that could not be written."""
         unwritten = list(self._parked.unwritten())
         if self._backup is not None:
             return self._backup.close(unwritten, keep=self._is_kept)
         if self._takes_back:
-            for _, request in unwritten:  # the dupefilter has seen it
+            for _, request in unwritten:  # the dupefilter would drop the request
                 self._scheduler.enqueue_request(request.replace(dont_filter=True))
         return len(unwritten)
 
@@ -173,12 +170,13 @@ class DeferringScheduler(BaseScheduler):
         setting = "JOBDIR" if self._is_scrapys else "SCHEDULER_PERSIST = True"
         return f"They are dropped: set {setting} to keep them for the next run"
 
-    # What the engine asks.
+    # Calls of the engine.
 
     def has_pending_requests(self) -> bool:
         """Return whether a request may come out soon.
 
-        Waiting requests do not count. Without other requests the spider is idle, and can add some.
+        Parked requests do not count. If only parked requests are left, the spider is idle, and can
+        add requests.
         """
         return bool(
             self._parked.has_next
@@ -216,7 +214,7 @@ class DeferringScheduler(BaseScheduler):
         return self._scheduler.enqueue_request(request)
 
     def _mark_seen(self, request: Request) -> None:
-        """Add *request* to the dupefilter. A process that was killed may not have saved it."""
+        """Add *request* to the dupefilter. A killed run may not have saved the entry."""
         dupefilter = dupefilter_of(self._scheduler)
         if dupefilter is not None and not request.dont_filter:
             dupefilter.request_seen(request)
@@ -233,9 +231,9 @@ class DeferringScheduler(BaseScheduler):
         return request
 
     def _next(self) -> Request | None:
-        """Return the request that is looked at next, or None."""
+        """Return the next request from any source, or None."""
         if self._resumed and not self._sites.ahead.is_full:
-            # The first request waits again, which closes the queue and starts the retrieval.
+            # Its first request is parked again, so the queue closes and the retrieval starts.
             self._parked.let_out(self._resumed.popleft())
         self._turns.reverse()
         for source in (self._parked.pop_visit, *self._turns):
@@ -246,7 +244,7 @@ class DeferringScheduler(BaseScheduler):
         return None
 
     def _next_inner(self) -> Request | None:
-        """Return the next request of the inner scheduler, or None if enough sites are fetched."""
+        """Return the next request of the inner scheduler, or None if enough sites wait."""
         if self._sites.ahead.is_full or self._parked.is_held:
             return None
         while (request := self._next_readable()) and self._parked.is_resumed(request):
@@ -256,8 +254,8 @@ class DeferringScheduler(BaseScheduler):
     def _next_readable(self) -> Request | None:
         """Return the next request of the inner scheduler that can be read, or None.
 
-        In a JOBDIR the disk queue of Scrapy stores the number of its requests when it is closed. If
-        a crawl was killed, requests may be missing. The queue raises, and the request is skipped.
+        Scrapy's disk queue stores the number of requests only on closing. If a crawl was killed,
+        requests may be missing in the JOBDIR: the queue raises, and the request is skipped.
         """
         left = math.inf
         while True:
@@ -272,7 +270,7 @@ class DeferringScheduler(BaseScheduler):
                         " killed. These requests are not crawled, the others are",
                         error,
                     )
-                # Only after an error: len() adds up all queues.
+                # Only after an error: len() adds up the queues of the hosts.
                 before, left = left, len(self._scheduler)  # type: ignore[arg-type]
                 self._is_broken = left >= before
                 if self._is_broken:

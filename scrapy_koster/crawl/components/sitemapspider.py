@@ -1,4 +1,4 @@
-"""A mixin for SitemapSpider that does not fetch a robots.txt twice."""
+"""A mixin for SitemapSpider that uses the crawl's copies of robots.txt."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RobotsSitemapMixin(_Base):
         found: DeferredQueue[list[str]] = DeferredQueue()
         asked = [] if middleware is None else list(filter(is_robots_txt, self.sitemap_urls))
         found.put([url for url in self.sitemap_urls if url not in asked])
-        for url in asked:  # at the same time: a hanging site does not delay others
+        for url in asked:  # concurrently: a hanging site does not delay others
             deferred_from_coro(self._look_up(url, found))
         # The crawl ends. Without asyncio the engine would log this as an error.
         with suppress(CancelledError):
@@ -48,7 +48,7 @@ class RobotsSitemapMixin(_Base):
                     yield request
 
     async def _look_up(self, url: str, found: DeferredQueue[list[str]]) -> None:
-        """Put the sitemaps of the site of *url* into *found*, an empty list if they are unknown."""
+        """Put the sitemaps of the site of *url* into *found*; an empty list if unknown."""
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
         assert middleware is not None
         log, sitemaps = Log(__name__, self.crawler), []

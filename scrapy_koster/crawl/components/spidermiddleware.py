@@ -46,7 +46,7 @@ class RobotsMetaMiddleware(OptionalMiddleware):
         return bool(config.page_directives)
 
     def process_spider_input(self, response: Response) -> None:
-        """Set the directives of the page in the meta, for its callback."""
+        """Set the directives of the page in the meta of its request, for the callback."""
         request = response.request
         assert request is not None  # the engine sets it
         meta = request.meta

@@ -59,14 +59,14 @@ class UsageMiddleware(OptionalMiddleware):
         return config.usage.is_on
 
     def process_spider_input(self, response: Response) -> None:
-        """Set the usage of the page in the meta, for its callback."""
+        """Set the usage of the page in the meta of its request, for the callback."""
         request = response.request
         assert request is not None  # the engine sets it
         usage = Usage(self._statements(response, request), labels=self._choice.labels)
         for label, preference in usage.preferences().items():
             self._stats.inc_value(f"koster/usage/{label}/{preference.name.lower()}")
         decides = self._choice.drops and not request.meta.get("dont_obey_robotstxt")
-        # A callback may change its meta, so the decision uses another object.
+        # A callback may change the meta, so the decision is kept here.
         self._found[response] = usage, self._choice.unfit(usage) if decides else None
         request.meta[USAGE] = usage
 
@@ -101,7 +101,7 @@ class UsageMiddleware(OptionalMiddleware):
     async def _drops(
         self, item: Any, response: Response, purpose: str, statement: Statement | None
     ) -> bool:
-        """Count, log and drop an item; return False in a dry run, which drops nothing."""
+        """Count, log and drop an item. Return False in a dry run: the item is kept."""
         self._stats.inc_value("koster/usage/dropped")
         why = f"disallowed by {statement}" if statement else "unknown (KOSTER_USAGE_UNKNOWN)"
         because = f"{purpose} is {why}"

@@ -3,7 +3,7 @@
 Section 6: "place limits on the resources spent": the limit is the bytes of an answer.
 
 Scrapy's handler for HTTP/1.1 reports complete headers only. Before, Twisted reads header lines and
-interim answers (1xx) without a limit, and one robots.txt could use all memory. So the bytes of a
+interim answers (1xx) without a limit, so a robots.txt could fill the memory. So the bytes of a
 connection are counted before Twisted parses the bytes. No method of Twisted is replaced: a copy of
 the handler has a pool that opens connections through its own endpoint and factory.
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
 HEADERS_MAX_BYTES = 65536
-"""Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the file, whatever its headers are."""
+"""The limit of the headers. Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the body."""
 HEADERS_TOO_LONG = f"its headers are longer than {HEADERS_MAX_BYTES} bytes"
 _SENDING: ContextVar[AnswerLimit | None] = ContextVar("_SENDING", default=None)
 """The limit of the request in the current call of ``_Connection.request``."""
 
 
 class AnswerLimit:
-    """The limit of one answer: first of the headers, then of headers and body together."""
+    """The limit of an answer: first of the headers, then of headers and body together."""
 
     def __init__(self, body_max_bytes: int) -> None:
         self._whole = HEADERS_MAX_BYTES + 2 * body_max_bytes
@@ -49,13 +49,13 @@ class AnswerLimit:
         self._is_passed = False
 
     def headers_ended(self) -> None:
-        """Allow a body. The framing of the chunks can be as long as the body."""
+        """Raise the limit for a body, with room for the framing of chunks."""
         self._limit = self._whole
 
     def is_passed_by(self, data: bytes) -> bool:
-        """Count *data*, and return whether the bytes before *data* have passed the limit.
+        """Count *data*, and return whether the bytes before *data* exceed the limit.
 
-        The headers may end within *data*, so either limit can apply to *data*.
+        *data* itself is not compared: the headers may end within *data*.
         """
         self._is_passed = self._received > self._limit
         self._received += len(data)
@@ -118,7 +118,7 @@ def _handler(crawler: Crawler, url: str) -> Any:
 
 
 class _Pool:
-    """The crawl's pool, for one request with a limit."""
+    """The crawl's pool, for a request with a limit."""
 
     def __init__(self, pool: Any, limit: AnswerLimit) -> None:
         self._pool = pool
@@ -128,7 +128,7 @@ class _Pool:
         return getattr(self._pool, name)
 
     def getConnection(self, key: Hashable, endpoint: Any) -> Deferred[Any]:  # noqa: N802
-        """Return a connection for one request. A new connection is limited from the first byte."""
+        """Return a connection for a request. A new connection is limited from the first byte."""
         found: Deferred[Any] = self._pool.getConnection(key, _Endpoint(endpoint, self._limit))
         return found.addCallback(_Connection, self._limit)
 
@@ -180,7 +180,7 @@ class _Wire(ProtocolWrapper):
         self._limit = limit
 
     def writeSequence(self, data: Any) -> None:  # noqa: N802
-        """Send a request. For a page the last limit stays, which has ended."""
+        """Send a request. A request for a page keeps the last limit, which has ended."""
         self._limit = _SENDING.get() or self._limit
         super().writeSequence(data)  # type: ignore[no-untyped-call]
 

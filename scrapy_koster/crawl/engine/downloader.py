@@ -36,7 +36,7 @@ class _Checking:
             self.handlers = _CheckedHandlers(self.handlers, self._hooks)
 
     def needs_backout(self) -> bool:
-        """Return whether all places are taken, without counting requests in the wait for a site."""
+        """Return whether the downloader is full. Requests that wait for a site do not count."""
         is_full: bool = super().needs_backout()  # type: ignore[misc]
         placeless = len(self._hooks.placeless)
         return is_full and (not placeless or len(self.active) - placeless >= self._places)
@@ -69,7 +69,7 @@ class _CheckedHandlers:
 
 
 class RobotsDownloader(_Checking, Downloader):
-    """Scrapy's Downloader with a check of the requests when they are sent."""
+    """Scrapy's Downloader with a check of requests directly before sending."""
 
 
 def checking_downloader(kind: type) -> type:

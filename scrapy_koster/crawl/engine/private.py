@@ -47,7 +47,7 @@ def is_for_robots_txt(request: Request) -> bool:
 
 
 def dupefilter_of(scheduler: BaseScheduler) -> BaseDupeFilter | None:
-    """Return the duplicate filter of *scheduler*, None if the scheduler has no known one."""
+    """Return the duplicate filter of *scheduler*, or None if unknown."""
     return getattr(scheduler, "df", None)
 
 
@@ -99,7 +99,7 @@ class Engine:
 
     @property
     def is_by_hand(self) -> bool:
-        """Whether a command of Scrapy fetches one page for a waiting person.
+        """Whether a command of Scrapy fetches a page for a waiting person.
 
         The crawl of ``shell`` stays open. ``fetch``, ``view`` and ``parse`` replace the spider's
         ``start``.

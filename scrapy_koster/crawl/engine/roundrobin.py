@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
     """Returns requests of the hosts with the fewest downloads, in turn.
 
-    Scrapy's own queue uses alphabetical order, and examines all hosts in the queue for a request.
-    This queue examines hosts in turn until a host without downloads is found: at most as many as
-    there are active hosts. Both queues use the same JOBDIR.
+    For a request, Scrapy's own queue examines every host in the queue. This queue examines hosts in
+    turn, and stops at a host without downloads: at most one more than the active hosts. Both queues
+    can use the same JOBDIR.
     """
 
     pqueues: OrderedDict[Any, Any]
@@ -45,7 +45,7 @@ class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
         self._downloader_interface = _Downloads(crawler)
 
     def pqfactory(self, slot: str, startprios: Iterable[int] = ()) -> ScrapyPriorityQueue:
-        """Return the queue of one host. A queue in memory needs no folder, whose name is a hash."""
+        """Return the queue of a host. A queue in memory needs no folder, so no hash is computed."""
         return super().pqfactory(slot if self.key else "", startprios)
 
     def pop(self) -> Request | None:
@@ -58,10 +58,10 @@ class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
 
 
 class _Downloads(DownloaderInterface):
-    """Shows the queue one host, the next in turn."""
+    """Shows the queue only the host to take, the next in turn."""
 
     def stats(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
-        """Return the first host with the fewest downloads, and the number of downloads."""
+        """Return the first host with the fewest downloads, with their number."""
         fewest: list[tuple[int, str]] = []
         for slot in possible_slots:
             [(count, _)] = super().stats([slot])

@@ -30,11 +30,10 @@ _CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-fo
 
 
 class Archiver:
-    """Writes the archive; one attempt is one call.
+    """Writes the archive, with a call for each attempt.
 
-    What is learnt is written before it is stored or obeyed, so every page that
-    a crawl has fetched has its evidence on the disk. A write that fails is
-    counted, and logged once.
+    A copy or failure is written before the crawl stores or obeys the robots.txt. So the evidence
+    for every fetched page is on the disk. Failed writes are counted, and logged once.
     """
 
     def __init__(self, crawler: Crawler, folder: str, robot: str) -> None:
@@ -61,7 +60,7 @@ class Archiver:
     ) -> Known:
         """Write an attempt for *site*, and return *known* with the record ID of the copy.
 
-        *exchanges* are what was sent and received, *stale* is the copy that was revalidated.
+        *exchanges* are the requests and responses, *stale* is the revalidated copy.
         """
         attempt = Attempt(site, known, source.value, self._epoch(), exchanges, stale)
         try:
@@ -94,7 +93,7 @@ class Archiver:
 def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], Record]:
     """Return a function that makes the warcinfo record of a file, with the software and settings.
 
-    *robot* is the name by which the crawl decides, *began* when it did, in seconds since the epoch.
+    The crawl decides for *robot*, and began at *began*, in seconds since the epoch.
     """
     settings = crawler.settings
     told = {
@@ -119,7 +118,7 @@ def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], R
 
 
 def decisive(settings: BaseSettings) -> dict[str, Any]:
-    """Return the settings that decide, without the settings of a storage, which may be secret."""
+    """Return the settings that affect decisions, without storage settings, maybe secret."""
     names = DEFAULTS.keys() - STORAGE_SETTINGS.keys() - _UNDECISIVE
     return {name: settings.get(name, DEFAULTS[name]) for name in names}
 

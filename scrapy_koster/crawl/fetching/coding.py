@@ -1,7 +1,7 @@
 """Content codings of a robots.txt.
 
-Scrapy decodes a part of a compressed body that was cut. Rules in the rest would not be obeyed. So
-bodies are decoded here, and a body without its end is a failure.
+Scrapy accepts a compressed body that was cut, and decodes the part that came. Rules in the rest
+would not be obeyed. So bodies are decoded here, and a body without its end is a failure.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import zlib
 from scrapy_koster.protocol.printable import printable
 
 _RAW, _ZLIB, _GZIP = -15, 15, 31  # window bits of zlib
-# Some servers send a deflate stream without the header that it should have.
+# Some servers send a deflate stream without the zlib header.
 _BITS = {"gzip": (_GZIP,), "x-gzip": (_GZIP,), "deflate": (_ZLIB, _RAW)}
-# Charsets, media types and other words that sites put into Content-Encoding by mistake.
+# Charsets, media types and similar words in a Content-Encoding, which sites send by mistake.
 _NO_CODING = re.compile(
     r"|\*|identity|none|no|off|false|null|undefined|plain|raw|binary|[78]-?bit|(?:aws-)?chunked"
     r"|(?:text|application)(?:/.*)?"

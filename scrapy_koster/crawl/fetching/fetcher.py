@@ -1,4 +1,4 @@
-"""Fetches the robots.txt of a site: redirects, the limit of time, and errors."""
+"""Fetches the robots.txt of a site: redirects, the time limit, and errors."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class Fetcher:
     """Fetches robots.txt files, apart from the requests of the crawl.
 
     A request passes through the downloader middlewares like the crawl's own requests (User-Agent,
-    KOSTER_PAGE_META). It uses no slot and no place of CONCURRENT_REQUESTS, so a hanging site takes
-    no room from other sites. Retries, redirects, cookies, the HTTP cache and the offsite filter
+    KOSTER_PAGE_META), but uses no slot and no place of CONCURRENT_REQUESTS. So a hanging site takes
+    no room from healthy sites. Retries, redirects, cookies, the HTTP cache and the offsite filter
     would change the meaning of an answer. The meta of the request disables these components.
     """
 
@@ -116,9 +116,9 @@ class Fetcher:
         """Return the answer of *site* to a request for its robots.txt, or the failure.
 
         The request uses the connection of *page*, and revalidates a *stale* copy (3.4).
-        KOSTER_TIMEOUT_SECS is the limit of time, redirects included. The wait for the turn of the
-        site's host comes before. A defect of a middleware, a download handler or this package is
-        raised, because the site has not failed.
+        KOSTER_TIMEOUT_SECS limits the fetch with its redirects, but not the wait for the turn of
+        the site's host, which comes first. A defect of a middleware, a download handler or this
+        package is raised, because the site has not failed.
         """
         self._stats.inc_value("robotstxt/request_count")
         if not _can_be_a_name(site.host):
@@ -209,7 +209,7 @@ class Fetcher:
 
 @dataclass(eq=False)
 class Transfer:
-    """The requests of one fetch, which have this object in their meta."""
+    """The requests of a fetch. The meta of these requests has this object."""
 
     crawler: Crawler
     config: Config
@@ -335,7 +335,7 @@ def network_of(host: str) -> str:
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:
-    """Return the address in *host*, as IPv4 if an IPv6 address contains one; None for a name."""
+    """Return the address in *host*, as IPv4 if IPv6 contains such an address; None for a name."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -351,9 +351,9 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _can_be_a_name(host: str) -> bool:
-    """Return whether no part of *host* is empty or longer than 63.
+    """Return whether no label of *host* is empty or longer than 63 characters.
 
-    Twisted's resolver would fail without an answer.
+    For such a name, Twisted's resolver would fail without an answer.
     """
     try:
         host.encode("idna")

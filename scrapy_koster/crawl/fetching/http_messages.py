@@ -34,10 +34,10 @@ def robots_request(
     """Return a request for *url* that uses the connection of *page*.
 
     A *stale* copy of *url* is revalidated (3.4). With *plain* the request asks for uncompressed
-    text. Credentials of *page* are sent to its own host only.
+    text. Credentials of *page* are sent only to the host of *page*.
     """
     meta = _meta(page, config)
-    # An empty header keeps DEFAULT_REQUEST_HEADERS from setting one.
+    # If a header is set, even without a value, DEFAULT_REQUEST_HEADERS does not set it.
     headers: dict[str, Any] = {"Cookie": []}
     if plain:
         # An uncompressed file can be cut at KOSTER_MAX_BYTES.
@@ -66,7 +66,7 @@ def _is_elsewhere(url: str, page: Request) -> bool:
 
 
 def _meta(page: Request, config: Config) -> dict[str, Any]:
-    """Return meta with the connection of *page*, and without retries, redirects, cookies, ..."""
+    """Return meta with the connection of *page*, which disables retries, redirects, cookies, ..."""
     meta = {key: page.meta[key] for key in config.page_meta if key in page.meta}
     if "_scheme_proxy" in page.meta:  # from the environment, where https can have another proxy
         meta.pop("proxy", None)
@@ -96,7 +96,7 @@ def is_file(response: Response) -> bool:
 def without_coding(response: Response, max_bytes: int) -> Response:
     """Return *response* decoded and without Content-Encoding. Raises ResponseDataLossError.
 
-    A middleware would decode a part of a cut body.
+    Scrapy's middleware would decode a cut body without an error.
     """
     codings = codings_in(_joined(response.headers.getlist("Content-Encoding")))
     response.headers.pop("Content-Encoding", None)
@@ -141,7 +141,7 @@ def answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAns
 
 
 def exchange_of(request: Request, response: Response, began: float, digest: str) -> Exchange:
-    """Return the request and its response for the archive."""
+    """Return *request* and *response* for the archive."""
     return Exchange(
         url=request.url,
         began=began,
@@ -161,5 +161,5 @@ def _joined(values: list[bytes]) -> str:
 
 
 def _lines(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
-    # Headers.items() would look up each name again.
+    # Headers.items() would look up the names again.
     return tuple((name, value) for name, values in dict.items(headers) for value in values)

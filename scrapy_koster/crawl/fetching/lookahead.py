@@ -6,8 +6,8 @@ After half a second a site may hang and is no longer young, so 300 hanging sites
 by less than 4 seconds. Waiting sites have a limit, too: in an outage the rest of the queue stays in
 the queue.
 
-A fetch holds a socket. Failed sites can hang again, so they have a quarter of the sockets, and new
-sites have the others.
+A fetch holds a socket. Failed sites can hang again, so they have a quarter of the sockets. The rest
+is for new sites.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class LookaheadLimit:
         self._waiting.add(state)
 
     def ends(self, state: SiteState) -> None:
-        """Count the site no longer."""
+        """Stop counting the site."""
         self._waiting.discard(state)
         self._young.pop(state, None)
 
@@ -110,7 +110,7 @@ class LookaheadLimit:
             for waiting in list(sockets.waiting):
                 waiting.cancel()
 
-    # Sites that are asked.
+    # The sockets of the fetches.
 
     @asynccontextmanager
     async def socket(self, state: SiteState) -> AsyncIterator[None]:

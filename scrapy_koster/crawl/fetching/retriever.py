@@ -59,16 +59,17 @@ if TYPE_CHECKING:
 
 # A claim is longer than a fetch, because the result has to be stored.
 _CLAIM_SPARE_SECS = 5.0
-# The storage is read so often while another process has the claim.
+# The mean sleep before the next look at the storage, while another process has the claim.
 _LOOK_SECS = 0.4
 
 
 @dataclass(kw_only=True, eq=False)
 class Retriever:
-    """Retrieves the robots.txt of sites, with one attempt for a site at a time.
+    """Retrieves the robots.txt of sites. A site has at most one attempt at a time.
 
-    An attempt reads the storage. If the stored copy does not decide, the attempt claims the site
-    and fetches the robots.txt, or waits for the process with the claim.
+    An attempt claims the site, which also returns the stored copy. If this copy does not decide,
+    the attempt fetches the robots.txt. While another process has the claim, the attempt looks at
+    the storage again and again. Before each look it waits for the turn of the host (Crawl-delay).
     """
 
     crawler: Crawler
@@ -80,15 +81,15 @@ class Retriever:
     store: StorageCalls
     limit: LookaheadLimit
     turn_to_ask: Callable[[SiteState], Awaitable[object]] | None
-    """Waits until the robots.txt of a site may be fetched; None without delays."""
+    """Waits for the turn of the host of a site, before each claim; None without delays."""
     noted_visit: Callable[[SiteState, Known], Awaitable[Known]] | None
-    """Notes a visit before an answer is stored, and returns the answer with a longer life."""
+    """Notes a visit before an answer is stored. Returns the answer, maybe with a longer life."""
     archiver: Archiver | None
     robot: Robot
     retrieved: Callable[[SiteState], None]
-    """Called after each attempt."""
+    """Called after an attempt."""
     under_way: set[SiteState] = field(default_factory=set, init=False)
-    """Sites with an attempt in progress, which may still wait for a socket."""
+    """Sites with an attempt in progress, or waiting for a socket."""
     _fetching: set[SiteState] = field(default_factory=set, init=False)
     _tasks: set[Deferred[None]] = field(default_factory=set, init=False)
     _closing: bool = field(default=False, init=False)
@@ -132,7 +133,7 @@ class Retriever:
             try:
                 await self._attempt(state, page)
             finally:
-                # The claim is still there if nothing was stored.
+                # Storing a result has ended the claim already.
                 await self.store.release(state.site)
         except CANCELLED:  # the loop ends
             self._closing = True
@@ -164,7 +165,7 @@ class Retriever:
             if self.turn_to_ask is not None:
                 await self.turn_to_ask(state)
             async with self.limit.socket(state):
-                # The claim follows the socket, or it would expire during the wait.
+                # Claim after the wait for the socket, or the claim would expire meanwhile.
                 if not self._is_settled(state):
                     held_secs = await self._claimed(state, page)
                 if self._is_settled(state):
@@ -211,7 +212,7 @@ class Retriever:
     async def _learn(
         self, state: SiteState, page: Request, result: Answer | NoAnswer, began: float
     ) -> None:
-        """Store the result of a fetch for other processes, then use the result here."""
+        """Store the result of a fetch, then use the result here."""
         known = self._after(result, state.known, began)
         if self.noted_visit is not None:
             known = await self.noted_visit(state, known)
@@ -236,7 +237,7 @@ class Retriever:
             self.announcer.learnt(state.site, step.copy, Retrieval.FROM_STORAGE)
 
     async def _read(self, state: SiteState, copy: Copy | None, page: Request) -> Facts:
-        """Return the facts in the file of *copy*; the site's facts if the file has not changed."""
+        """Return the facts in the file of *copy*: the known facts if the file is unchanged."""
         if copy is None or standing_of(copy, self.config.policy).access is not Access.BY_RULES:
             return Facts()
         before = last_copy(state.known)
@@ -276,16 +277,16 @@ class Retriever:
 
 
 def _met(stored: Known, known: Known | None, *, now: float) -> Known:
-    """Return *stored*. A failure counts from the moment when this crawl first met the failure."""
+    """Return *stored*. A failure counts from the first failure that this crawl has seen."""
     if isinstance(stored, Copy):
         return stored
     return replace(stored, since=known.since if isinstance(known, Failure) else now)
 
 
 def _decisive(known: Known, *, now: float, policy: Policy) -> Known:
-    """Return *known*, valid for at least one second, so the waiting requests are decided.
+    """Return *known*, valid for at least a second, so that the waiting requests are decided.
 
-    A short life may be over already, because storing and parsing take time.
+    Storing and parsing take time, so a short life may be over already.
     """
     if isinstance(known, Copy):
         return known if known.expires >= now + 1 else replace(known, expires=now + 1)

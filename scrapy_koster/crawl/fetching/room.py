@@ -1,8 +1,8 @@
-"""Connections for robots.txt in the download handlers that limit their number.
+"""Connections for robots.txt in the download handlers with a limited number.
 
-Scrapy's handlers of aiohttp and httpx open CONCURRENT_REQUESTS connections in all. Sites whose
-robots.txt hangs would take them from the pages of the others. So the add-on has these handlers
-built with more: CONCURRENT_REQUESTS for pages, and as many as robots.txt may have (``lookahead``).
+Scrapy's handlers of aiohttp and httpx open at most CONCURRENT_REQUESTS connections. A hanging
+robots.txt would take a connection from the pages of healthy sites. So the add-on builds these
+handlers with more connections: CONCURRENT_REQUESTS for pages, and ``socket_limit`` for robots.txt.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def make_room(settings: BaseSettings) -> None:
                 continue
         elif has_reactor:
             continue
-        # Without a reactor Scrapy has other defaults, which it sets after the add-ons, as a project
-        # would set them.
+        # Without a reactor, Scrapy sets different defaults after the add-ons, with the priority of
+        # a project.
         priority = max(given.getpriority(scheme) or 0, SETTINGS_PRIORITIES["project"])
         given.set(scheme, RoomyHandler(scheme, handler), priority)
 
@@ -82,7 +82,7 @@ class RoomyHandler:
 
 
 class _WithSettings:
-    """A crawler with other settings."""
+    """A crawler with different settings."""
 
     def __init__(self, crawler: Crawler, settings: BaseSettings) -> None:
         self._crawler = crawler

@@ -1,4 +1,4 @@
-"""Calls of the storage. Whatever a storage does, the crawl goes on."""
+"""Calls of the storage. The crawl goes on if a storage fails or hangs."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from scrapy_koster.storage.port import Storage
 
 _CALL_SECS = 5.0
-"""How long a call in a thread may take, if KOSTER_TIMEOUT_SECS is not less."""
-# The storage rests after a failure, twice as long as after the last failure. Otherwise a locked
-# database would cost a time-out for every site.
+"""The time limit of a call in a thread, unless KOSTER_TIMEOUT_SECS is less."""
+# After a failure the storage is not called for a second. This pause doubles up to 30 seconds.
+# Otherwise a locked database would cost a time-out for every site.
 _REST_SECS, _REST_MOST_SECS = 1.0, 30.0
 _THREADS = 8
 _TOGETHER = 64
@@ -53,7 +53,7 @@ class StorageCalls:
     """The storage of the settings, opened by ``open`` or by the first call.
 
     If ``blocking`` is False, the storage is called in the loop. If the storage has
-    ``call_together``, like RedisStorage, one thread sends the waiting calls together. Up to eight
+    ``call_together``, like RedisStorage, a thread sends the waiting calls together. Up to eight
     threads call another storage. A failed or hanging call is a miss. The first failure is logged.
     """
 
@@ -87,7 +87,7 @@ class StorageCalls:
         await self._call("")
 
     async def get(self, site: Site) -> Known | None:
-        """Return the stored copy or failure of *site*; None if the storage fails."""
+        """Return the stored copy or failure of *site*, or None if the storage fails."""
         return self._judged(await self._call("get", site, read=sound))
 
     async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
@@ -105,7 +105,7 @@ class StorageCalls:
     async def _claim(self, site: Site, secs: float, *, unless_known: bool) -> Claimed:
         if not self._has_claims:
             return Claimed(await self.get(site) if unless_known else None, 0.0)
-        self._claims.add(site)  # before the call, whose answer may be lost
+        self._claims.add(site)  # before the call, because the answer may be lost
         how = {"now": self._clock.epoch(), "secs": secs, "unless_known": unless_known}
         claimed = await self._call("claim", site, self._owner, read=_sound_claim, **how) or GRANTED
         known = self._judged(claimed.known)
@@ -135,8 +135,8 @@ class StorageCalls:
         """Return the seconds until a visit to *host* may begin, 0 if the visit is recorded.
 
         Visits of the processes with this storage are *secs* apart. A visit that has *begun* is
-        recorded in any case. If the storage fails after a successful call, other processes may
-        visit the host: no visit begins for KOSTER_DEFER_LIMIT_SECS at most.
+        recorded in any case. If a storage that has worked fails, visits of another process are
+        unknown: no visit begins for KOSTER_DEFER_LIMIT_SECS at most.
         """
         if not self._has_visits:
             return 0.0
@@ -164,12 +164,12 @@ class StorageCalls:
             await self._call("close")
         self._threads.close()
 
-    # One call.
+    # A call.
 
     async def _call(
         self, method: str, *args: Any, read: Callable[[Any], Any] = _done, **how: Any
     ) -> Any | None:
-        """Return the result of *method*, read by *read*; None if the storage fails."""
+        """Return the result of *method*, read by *read*, or None if the storage fails."""
         self._hanging = [call for call in self._hanging if not call.outcome.done()]
         if self._hanging or self._clock.now() < self._rests_until:
             self._stats.inc_value("koster/storage/error")
@@ -205,7 +205,7 @@ class StorageCalls:
     def _failed(self, error: Exception) -> None:
         self._stats.inc_value("koster/storage/error")
         now = self._clock.now()
-        if now >= self._rests_until:  # calls that fail together are one failure
+        if now >= self._rests_until:  # calls that fail together count once
             is_new = now > self._rests_until + _REST_MOST_SECS
             rest_secs = _REST_SECS if is_new else min(2 * self._rest_secs, _REST_MOST_SECS)
             self._rest_secs, self._rests_until = rest_secs, now + rest_secs

@@ -1,4 +1,4 @@
-"""Logs and counts what happens to sites."""
+"""Logs and counts the changes of sites."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _ANYWAY = '. To fetch its pages anyway, set KOSTER_UNAVAILABLE = "allow"'
 _TO_GO_ON = ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS" + _ANYWAY
 _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
-# By kind of message; the summary has the total.
+# Sites named at INFO, by kind of message and status of the site. The summary counts every site.
 _SITES_NAMED = 20
 LINES = {
     "restricted": "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may"
@@ -54,7 +54,7 @@ LINES = {
 
 
 class Announcer:
-    """Logs and counts changes of sites, once each."""
+    """Logs and counts the changes of sites, and sends their signals."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         self._policy = config.policy
@@ -66,7 +66,7 @@ class Announcer:
         self._epoch = clock_of(crawler).epoch
 
     def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
-        """Log and count the *result* of a request for a robots.txt; *known* follows from it."""
+        """Log and count the *result* of a fetch, which led to the copy or failure *known*."""
         how = Retrieval.FETCHED
         if isinstance(result, Answer) and 200 <= result.status <= 299:
             page = page_in_place(result.body)
@@ -82,7 +82,7 @@ class Announcer:
     def learnt(
         self, site: Site, known: Known, how: Retrieval, result: Answer | NoAnswer | None = None
     ) -> None:
-        """Log a copy or a failure. *result* is None for a fresh copy from the storage."""
+        """Log a copy or a failure. *result* is None if the copy comes from the storage."""
         self.events.send(signals.robots_retrieved, site=site, known=known, how=how, result=result)
         if isinstance(known, Failure):
             self._log.debug(
@@ -162,7 +162,7 @@ class Announcer:
         )
 
     def awaited(self, state: SiteState) -> None:
-        """Log that a command of Scrapy for one page waits for a robots.txt."""
+        """Log that a command of Scrapy for a single page waits for a robots.txt."""
         self._to_go_on = _BY_HAND
         self._log.info("Waiting for the robots.txt of %(site)s", site=state.site)
 
@@ -175,7 +175,7 @@ class Announcer:
             self._stats.inc_value("koster/deferred/requests")
 
     def announce(self, state: SiteState, step: Step, waiting: int) -> None:
-        """Log and count what *step* changes for a site for which requests are *waiting*."""
+        """Log and count the change of a site by *step*. *waiting* requests wait for the site."""
         if isinstance(step, Ask) or (isinstance(step, Defer) and state.is_deferred):
             return
         before, is_deferred = state.standing, isinstance(step, Defer)

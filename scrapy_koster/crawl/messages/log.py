@@ -1,4 +1,4 @@
-"""Section 6: the one way for text to reach the log of a crawl."""
+"""The log of a crawl. Text from the network is made printable (section 6)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class UnexpectedError(Exception):
 
 
 class Log:
-    """Writes the lines of one module into the log of one crawl.
+    """Writes the lines of a module into the log of a crawl.
 
-    Messages are %-formatted with named values, as in ``logging``. Values other than numbers are
+    Messages are %-formatted with named values, as in ``logging``. Except for numbers, values are
     made printable and cut: hosts, URLs and reasons come from the network, also in the errors of
     storages and parsers.
     """
@@ -33,11 +33,11 @@ class Log:
         self._logged: Counter[object] = Counter()
 
     def debug(self, message: str, **values: object) -> None:
-        """Log a message about one request."""
+        """Log a message about a request."""
         self._write(logging.DEBUG, message, values)
 
     def info(self, message: str, **values: object) -> None:
-        """Log a message about one site, or about the whole crawl."""
+        """Log a message about a site, or about the whole crawl."""
         self._write(logging.INFO, message, values)
 
     def info_first(self, count: int, kind: object, message: str, **values: object) -> None:

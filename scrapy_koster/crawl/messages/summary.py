@@ -45,7 +45,7 @@ class Retrieval(Enum):
 
 
 class Summary:
-    """Counts sites and copies, and logs them with some stats of the crawl."""
+    """Counts sites, copies and hazards, and logs the totals with some stats of the crawl."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         self._crawler = crawler
@@ -84,7 +84,7 @@ class Summary:
             named[site] = None
 
     def hazard_met(self, url: str, robot: str, hazard: Hazard) -> None:
-        """Count an allowed page that is a *hazard*; keep one example for a cause."""
+        """Count an allowed page that is a *hazard*, and keep the first example of a cause."""
         self._hazards[hazard.cause] += 1
         if hazard.cause not in self._examples:
             self._examples[hazard.cause] = (

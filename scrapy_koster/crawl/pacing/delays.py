@@ -25,7 +25,7 @@ _SITES_NAMED = 20
 
 
 class Delays:
-    """Reads the delays of sites, once for a site and a name of the crawl, and logs them once."""
+    """Reads the delays of sites, once for a site and a robot. A site is logged once."""
 
     def __init__(self, crawler: Crawler, config: Config, robot: Robot) -> None:
         self._log = Log(__name__, crawler)

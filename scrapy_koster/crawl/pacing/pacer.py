@@ -4,13 +4,13 @@ The sites of a host share the longest of their delays, whatever the scheme and t
 that has to wait is parked in the scheduler, or waits in place if another part of the crawl has sent
 this request to the downloader. Neither uses a place of the downloader. See docs/pacing.md.
 
-A host has one time of its next visit, and one turn. When the time has come and requests wait, the
-visit is claimed in the storage, because other processes can visit the host as well. Then one
-request gets the turn, for half a delay. The visit begins when the request is sent. If the turn is
-over by then, for example because the request waited in its slot, the visit is claimed again.
+When a host can be visited and requests wait, the visit is claimed in the storage, because another
+process may visit the host, too. Then a single request gets the turn, for half a delay. The visit
+begins when the request is sent. If the turn is over by then, for example because the request waited
+in its slot, the visit is claimed again.
 
-A site receives a request later than it is sent. So the next visit can begin a delay after the
-response, or after half a second if the response takes longer.
+The next visit can begin one delay after the response, or after sending plus 0.5 s, whichever is
+earlier: sites receive a request some time after sending. After a robots.txt, the response counts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     Visitor: TypeAlias = Request | SiteState
     """A request for a page, or a site whose robots.txt is fetched."""
 
-# The longest time that a request is assumed to need to its site.
+# The longest time from sending a request to its arrival at the site, by assumption.
 _LATE_MOST_SECS = 0.5
 _TURN_LEAST_SECS = 0.05
 _RETRY_SECS = 1.0
@@ -75,7 +75,7 @@ class Host:
 
     name: str
     gap: float = 0.0
-    """The seconds from one visit to the next: the longest delay that a site has requested."""
+    """The seconds between two visits: the longest delay of its sites, at least DOWNLOAD_DELAY."""
     next_visit: Instant = LONG_AGO
     turn: object | None = None
     """The visitor with the turn. ``_PARKED``: the next parked request that comes out."""
@@ -91,7 +91,7 @@ class Host:
 
 
 class Pacer:
-    """The hosts that request a delay. Their turns go to one request at a time."""
+    """The hosts that request a delay, and the turns of requests to these hosts."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Pacer:
     # The hosts.
 
     def _host_of(self, url: str) -> Host | None:
-        """Return the host of *url* if the host requests a delay, else None."""
+        """Return the host of *url* if the host requests a delay, or None."""
         try:
             state = self._records.state_of(url)
         except ValueError:  # the middleware raises it again, for the errback of the request
@@ -173,10 +173,10 @@ class Pacer:
         self._prune_at = max(self._config.memory_sites, 2 * len(self._hosts))
 
     def _first_visit(self, state: SiteState, secs: float) -> Instant:
-        """Return the time of the first visit to a site after its delay has become known.
+        """Return the time of the next visit to a site, when its delay becomes known.
 
-        The last visit was to the robots.txt, or the downloader has pages of another site of the
-        host.
+        The last visit was the fetch of the robots.txt, unless the downloader has pages of another
+        site of the host.
         """
         now, copy = self._clock.now(), last_copy(state.known)
         others = {self._records.met(request.url) for request in self._engine.under_way} - {state}
@@ -206,7 +206,7 @@ class Pacer:
         return True
 
     def held(self, request: Request, state: SiteState, robot: str) -> Host | None:
-        """Return the host for whose turn *request* has to wait, or None."""
+        """Return the host if *request* has to wait for a turn, or None."""
         host = self._host_of_site(state, robot)
         if host is None or host.turn is request or request.meta.get("dont_obey_robotstxt"):
             return None
@@ -217,7 +217,7 @@ class Pacer:
         return host if is_sent or self._config.dry_run else None
 
     def has_waiting(self) -> bool:
-        """Return whether requests wait for a host. Log so, if the crawl has no other work."""
+        """Return whether requests wait for a host. The crawl is idle: log the wait, if long."""
         waiting = [host for host in self._hosts.values() if self._is_awaited(host)]
         now = self._clock.now()
         if waiting and now >= self._tell_at:
@@ -255,7 +255,7 @@ class Pacer:
             host.giving.addErrback(lambda failure: failure.trap(*CANCELLED))
 
     async def _give_turns(self, host: Host) -> None:
-        """Give turns until a visit begins, whose end calls ``want`` again."""
+        """Give turns until a visit begins. The end of the visit calls ``want`` again."""
         try:
             while self._is_awaited(host) and not host.under_way:
                 if (secs := self._secs_left(host)) > 0:
@@ -305,7 +305,7 @@ class Pacer:
 
     @asynccontextmanager
     async def _visit(self, host: Host, visitor: Visitor) -> AsyncIterator[None]:
-        """Return the context of one visit, which is entered when the visit can begin.
+        """Return the context of a visit. Entering the context waits for the turn of *visitor*.
 
         A request with ``dont_obey_robotstxt`` does not wait. Its visit is recorded.
         """
@@ -355,7 +355,7 @@ class Pacer:
             await self.wait(host, state)
 
     def asking(self, site: Site, url: str) -> AbstractAsyncContextManager[None]:
-        """Return the context of a request for the robots.txt of *site*: one visit.
+        """Return the context of a request for the robots.txt of *site*, which is a visit.
 
         *url* is the URL of the request, after redirects.
         """
@@ -365,8 +365,8 @@ class Pacer:
     async def learnt(self, state: SiteState, known: Known) -> Known:
         """Return *known*, fresh for at least ten visits, so that not every visit renews the copy.
 
-        If *known* may be the first copy with a delay, the visit is recorded. Await this before the
-        copy is stored, because other processes obey the copy at once.
+        If *known* may be the first copy with a delay, the visit is recorded. Await this call before
+        storing the copy, because another process may obey a stored copy at once.
         """
         host = self._hosts.get(state.site.host)
         if isinstance(known, Copy) and host is not None:

@@ -49,7 +49,7 @@ class ParkedFile:
     Without a JOBDIR no request is written.
 
     The file also has the fingerprints of the requests. If a process is killed, the
-    ``requests.seen`` of Scrapy may lack some requests, and the next run would fetch pages twice.
+    ``requests.seen`` of Scrapy may lack some requests, and the next run would fetch pages again.
     """
 
     def __init__(self, crawler: Crawler, folder: Path | None = None) -> None:
@@ -109,13 +109,13 @@ class ParkedFile:
     def fingerprint(self, request: Request) -> bytes:
         """Return the fingerprint of *request*, as the dupefilter uses it."""
         fingerprinter = self._crawler.request_fingerprinter
-        assert fingerprinter is not None  # a crawl has one
+        assert fingerprinter is not None  # set in a crawl
         return fingerprinter.fingerprint(request)
 
     def read(self, queue: str, after: Place, left: int) -> list[tuple[Place, Request | None]]:
-        """Return the next of the requests that are *left*, with None for a broken request.
+        """Return the next requests *after* a place, with None for a broken request.
 
-        Returns an empty list if the file cannot be read.
+        Returns an empty list if the file cannot be read: the *left* requests are logged as lost.
         """
         try:
             rows = self._opened().execute(_NEXT, (queue, *after)).fetchall()
@@ -145,11 +145,11 @@ class ParkedFile:
         try:
             fields = pickle.loads(data)  # noqa: S301  # written by write(), as Scrapy in its JOBDIR
             return request_from_dict(fields, spider=self._crawler.spider)
-        except Exception:  # noqa: BLE001  # the code that wrote it may have changed since
+        except Exception:  # noqa: BLE001  # the code of the spider may have changed
             return None
 
     def remove(self, queue: str, place: Place) -> None:
-        """Delete the request at *place*, which has come out."""
+        """Delete the request at *place*, because the request has come out."""
         try:
             self._opened().execute(_DELETE, (queue, *place))
         except (sqlite3.Error, OSError) as error:
@@ -169,7 +169,7 @@ class ParkedFile:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            assert self._path is not None  # without a JOBDIR nothing is written or read
+            assert self._path is not None  # without a JOBDIR no file is used
             # A crawl does not wait for another process that uses the file.
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
             try:
@@ -202,6 +202,6 @@ def is_scrapys(scheduler: type) -> bool:
 
 
 def folder_of(scheduler: type, settings: BaseSettings) -> Path | None:
-    """Return the JOBDIR, or None if the inner *scheduler* keeps no requests there."""
+    """Return the JOBDIR if the inner *scheduler* keeps requests there, or None."""
     folder = job_dir(settings)
     return Path(folder) if folder and is_scrapys(scheduler) else None

@@ -32,7 +32,7 @@ _BEFORE_ALL = (-(2**63), -1)
 
 
 class SiteQueue:
-    """Requests that wait for one site, or for the next visit to one host."""
+    """Requests that wait for a site, or for the next visit to a host."""
 
     __slots__ = ("failure", "filed", "heap", "is_open", "name", "read_to", "sent")
 
@@ -41,12 +41,12 @@ class SiteQueue:
         self.heap: list[tuple[Place, Request, bool]] = []
         """Requests in memory: place, request, whether the file has the request as well."""
         self.filed = 0
-        """Number of requests that only the file has. Their places come after ``read_to``."""
+        """Number of requests only in the file, with places after ``read_to``."""
         self.read_to: Place = _BEFORE_ALL
         self.is_open = False
         """Whether the requests can come out."""
         self.failure: Failure | None = None
-        """The failure for which the requests are refused when they come out."""
+        """The failure for which the requests are refused after coming out."""
         self.sent: list[Request] = []
         """The last requests that came out, at most as many as a slot of the downloader takes."""
 
@@ -57,9 +57,9 @@ class SiteQueue:
 class ParkedRequests:
     """The queues of requests that wait for a site or a host.
 
-    A queue is ordered by priority, then by time. With a JOBDIR a request is in a file until it
-    comes out. When a site opens, its requests stay here until the downloader has room, so that a
-    process that is killed loses no request. Requests that cannot be written wait in memory.
+    A queue is ordered by priority, then by time. With a JOBDIR, a waiting request is in a file.
+    When a site opens, its requests stay here until the downloader has room, so that no request is
+    lost if the process is killed. Requests that cannot be written wait in memory.
 
     No request waits here before a scheduler calls ``open``.
     """
@@ -67,7 +67,7 @@ class ParkedRequests:
     def __init__(
         self, crawler: Crawler, *, file: ParkedFile, engine: Engine, ask_for: AskFor
     ) -> None:
-        """*ask_for* is called with a site and a request that begins to wait for this site."""
+        """*ask_for* is called with a site and a request that begins to wait for the site."""
         self._engine = engine
         self._ask_for = ask_for
         self._file = file
@@ -78,9 +78,9 @@ class ParkedRequests:
         self._queues: dict[str, SiteQueue] = {}
         """The queues that have requests, by the names of sites and hosts."""
         self._visits: dict[SiteQueue, None] = {}
-        """Queues of hosts that can be visited once: one request can come out of them."""
+        """Queues of hosts that can be visited once. A single request can come out of a queue."""
         self._open: deque[SiteQueue] = deque()
-        """Queues whose requests can come out, in the order of their turns."""
+        """Queues of requests that can come out, in the order of turns."""
         self._count = 0
         self._backup: RedisBackup | None = None
         self.is_open = self.is_kept = False
@@ -115,9 +115,9 @@ class ParkedRequests:
         return bool(self._file.fingerprints)
 
     def is_resumed(self, request: Request) -> bool:
-        """Return whether the last run has left the same request, to fetch no page twice.
+        """Return whether the last run has left the same request: no page is fetched twice.
 
-        If that process was killed, its queue on disk may still contain the request.
+        If the last run was killed, its queue on disk may also contain the request.
         """
         left = self._file.fingerprints
         return bool(left) and not request.dont_filter and self._file.fingerprint(request) in left
@@ -182,7 +182,7 @@ class ParkedRequests:
             self._let_out(queue, None)
 
     def let_one_out(self, name: str) -> None:
-        """Let one request in the queue of *name*, a host, come out before other queues."""
+        """Let a single request in the queue of *name*, a host, come out before open queues."""
         if queue := self._queues.get(name):
             self._visits[queue] = None
 
@@ -226,7 +226,7 @@ class ParkedRequests:
     def pop(self) -> Request | None:
         """Return the next request of an open queue, or None. The queues take turns.
 
-        A queue is skipped if the downloader has as many of its requests as a slot takes.
+        A queue is skipped if its requests in the downloader fill a slot.
         """
         for _ in range(len(self._open)):
             queue = self._open.popleft()
@@ -236,7 +236,7 @@ class ParkedRequests:
             if request is not None:
                 if queue.failure is not None:
                     self.given_up[request] = queue.failure
-                elif request not in queue.sent:  # it may have been parked again
+                elif request not in queue.sent:  # the request may have been parked again
                     queue.sent.append(request)
                 return request
         return None
@@ -249,7 +249,7 @@ class ParkedRequests:
         return len(queue.sent) < self._slot_size
 
     def _take(self, queue: SiteQueue) -> Request | None:
-        """Return the next request of *queue*, unless another worker has or may have it."""
+        """Return the next request of *queue* that no other worker has or may have, or None."""
         while not self.is_held and self._load_first(queue):
             place, request, is_filed = queue.heap[0]
             is_own = self._backup is None or self._backup.remove(place)
@@ -264,7 +264,7 @@ class ParkedRequests:
         return None
 
     def _load_first(self, queue: SiteQueue) -> bool:
-        """Load the first request of *queue* into memory. Return whether there is one."""
+        """Load the first request of *queue* into memory. Return whether a request is left."""
         while queue.filed and (not queue.heap or queue.heap[0][0] > queue.read_to):
             rows = self._file.read(queue.name, queue.read_to, queue.filed)
             lost = 0 if rows else queue.filed

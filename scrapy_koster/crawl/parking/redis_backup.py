@@ -1,4 +1,4 @@
-"""A copy of each parked request in the Redis of scrapy-redis, in case this worker is killed.
+"""Copies of parked requests in the Redis of scrapy-redis, in case this worker is killed.
 
 There is a set of the names of workers. A worker has a lease and two more keys:
 
@@ -6,8 +6,8 @@ There is a set of the names of workers. A worker has a lease and two more keys:
 - ``taken``: a set of the fields that another worker has moved into the queue after the lease
   expired. A worker that was only suspended drops these requests.
 
-Only the serializer of scrapy-redis writes and reads requests. Calls are synchronous, as the calls
-of scrapy-redis are. Their connections wait for a second at most.
+Only the serializer of scrapy-redis writes and reads requests. Calls are synchronous, like the calls
+of scrapy-redis. A call waits for a second at most.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ _AT_ONCE = 500
 # The time without calls after a call without an answer, which blocks the loop for a second.
 REST_SECS = 5.0
 _TIMEOUT_SECS = 1.0
-# The most workers of one look, and the most requests that are moved for one worker.
+# The most workers of a look, and about the most requests that a call moves from a worker.
 _WORKERS = 1_000
 MOVED_AT_ONCE = 10_000
-# A worker that was suspended for longer does not notice that its requests were taken over.
+# A worker that was suspended for longer does not notice the loss of its requests.
 _REMEMBERED_SECS = 7 * 24 * 3600
 _NAME = re.compile(r"[0-9a-f]{16}", re.ASCII)
-# Redis keeps scores as floats, which are exact for integers up to this one.
+# Redis keeps scores as floats, which are exact for integers up to this limit.
 _SCORE = 2**53
 
-# How the queues of scrapy-redis push, by class name, because it may not be installed.
+# The push commands of scrapy-redis, by class name, because scrapy-redis may not be installed.
 _PUSHES = {"PriorityQueue": "ZADD", "FifoQueue": "LPUSH", "LifoQueue": "LPUSH"}
 
-# Moves the parked requests of a worker into the queue, unless its lease is valid. Returns the
-# number of moved requests, and of requests for which other workers have to stay. A request that
-# cannot be pushed stays parked, so a request is always in one of the two. Redis 5 or later.
+# Moves the parked requests of a worker into the queue, unless the lease of the worker is valid.
+# Returns the number of moved requests, and of requests for which the calling worker has to stay.
+# Requests that cannot be pushed stay parked. Needs Redis 5 or later.
 _TAKE_OVER = """
 local parked, lease, taken, workers, queue = unpack(KEYS)
 local worker, push, at_once, remembered = unpack(ARGV)
@@ -93,15 +93,15 @@ return {moved, left}
 class RedisBackup:
     """Writes requests that are parked for longer than a moment to the Redis of the queue.
 
-    A worker renews its lease. If a lease has expired, another worker moves the parked requests of
-    the worker into the queue.
+    A worker renews a lease. If the lease expires, another worker moves the parked requests into the
+    queue.
 
     While Redis does not answer, another worker may take over requests. So no request comes out
     until Redis answers, and Redis is called every few seconds.
     """
 
     def __init__(self, log: Log, engine: Engine, clock: Clock, queue: Any, push: str) -> None:
-        """*queue* is a queue of scrapy-redis, *push* the command with which it pushes."""
+        """*queue* is a queue of scrapy-redis, *push* the Redis command of a push."""
         self._log = log
         self._engine = engine
         self._clock = clock
@@ -111,9 +111,9 @@ class RedisBackup:
         self._take_over = self._server.register_script(_TAKE_OVER)
         self._me = token_hex(8)
         self._unwritten: dict[Place, tuple[Instant, Request]] = {}
-        """The requests without a copy in Redis, and when they were parked. Oldest first."""
+        """The requests without a copy in Redis, with the time of parking. Oldest first."""
         self._waits = True
-        """Whether requests may wait in this worker, so that other workers have to stay."""
+        """Whether requests may wait in this worker. If so, idle workers have to stay."""
         self._look_at = LONG_AGO
         self._rests_until = LONG_AGO
         self.is_holding = False
@@ -121,26 +121,29 @@ class RedisBackup:
         self._ticking: Ticks | None = None
 
     def open(self, *, anew: bool) -> None:
-        """Take over the requests of dead workers. Drop them if the crawl begins *anew*."""
+        """Move the requests of dead workers into the queue, now and from time to time.
+
+        With *anew*, first drop the requests of all other workers, including live workers.
+        """
         if anew:
             self._try(lambda: self._forget(*self._others()))
         self._tick()
         self._ticking = self._clock.every(TICK_SECS, self._tick)
 
     def add(self, place: Place, request: Request) -> None:
-        """Write *request* if it still waits at *place* after ``YOUNG_SECS``."""
+        """Write *request* unless removed from *place* within ``YOUNG_SECS``."""
         self._waits = True
         self._unwritten[place] = (self._clock.now(), request)
 
     def remove(self, place: Place) -> bool | None:
         """Remove the copy of the request at *place*, which is to come out.
 
-        Return False if another worker has taken the request over, and None if Redis does not
-        answer. Then the request must not come out yet.
+        Return False if another worker has taken over the request: drop the request. Return None if
+        Redis does not answer: the request must not come out yet.
         """
         self._waits = True
         parked_at, _ = self._unwritten.get(place, (LONG_AGO, None))
-        # An older request may have been written although no answer came.
+        # An older request may have been written, because the answer of Redis can be lost.
         is_written = parked_at <= self._clock.now() - YOUNG_SECS
         is_taken = self._try(partial(self._removed, _field(place))) if is_written else False
         if is_taken is None:
@@ -155,10 +158,10 @@ class RedisBackup:
         return not is_taken
 
     def _removed(self, field: str) -> bool:
-        """Remove the copy of a request. Return whether another worker has taken the request over.
+        """Remove the copy of a request. Return whether another worker has taken over the request.
 
-        Only the set ``taken`` says so. A missing copy does not, because Redis may have lost its
-        data, or the call may be the second one.
+        Only the set ``taken`` proves a takeover. A copy may also be missing after a repeated call,
+        or if Redis has lost data.
         """
         with self._server.pipeline() as pipe:
             pipe.hdel(self._key("parked", self._me), field)
@@ -166,10 +169,10 @@ class RedisBackup:
             return bool(pipe.execute()[-1])
 
     def others_wait(self) -> bool:
-        """Return whether requests wait in other workers. This worker has no more work.
+        """Return whether requests wait in busy workers, because this worker has no more work.
 
-        Requests in workers without more work do not count, because they return to the queue when
-        these workers end. While Redis does not answer, requests may wait.
+        Requests of idle workers do not count: they return to the queue when the worker ends. True
+        also while Redis does not answer.
         """
         self._waits = False
         if self._try(self._renew) is None:
@@ -177,7 +180,7 @@ class RedisBackup:
         return any(self._try(self._look) or ())
 
     def close(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
-        """With *keep* move the requests that are still *parked* into the queue, or drop them.
+        """Move the *parked* requests into the queue with *keep*, or drop the requests.
 
         Return the number of requests that could not be written, and are lost.
         """
@@ -192,16 +195,16 @@ class RedisBackup:
                 self._server.connection_pool.disconnect()
 
     def _hand_back(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
-        """Move the requests of this worker into the queue. Return how many are lost.
+        """Move the requests of this worker into the queue. Return the number of lost requests.
 
         The order matters. If the process is killed here, another worker or the next run moves the
-        rest, and no request is lost or crawled twice.
+        rest, and no request is lost or crawled again.
         """
         lost = 0
         if keep:
             self._renew()  # while the lease is valid, no other worker takes requests over
             taken = {_text(each) for each in self._server.smembers(self._key("taken", self._me))}
-            # Write them again, because Redis may have lost some.
+            # Write these requests again, because Redis may have lost some.
             lost = self._renew(each for each in parked if _field(each[0]) not in taken)
             self._server.delete(self._key("lease", self._me))
             while self._move(self._me)[0]:
@@ -220,9 +223,9 @@ class RedisBackup:
             self._try(self._look)
 
     def _renew(self, parked: Iterable[tuple[Place, Request]] = ()) -> int:
-        """Renew the lease, and write *parked*. Return how many requests cannot be written.
+        """Renew the lease, and write *parked*. Return the number that cannot be written.
 
-        The lease is "waits", or "done" if other workers need not stay for this worker.
+        The lease is "waits", or "done" if no worker needs to stay for this worker.
         """
         lease, left, lost = "waits" if self._waits else "done", iter(parked), 0
         while True:  # at least once, to notice a Redis that does not answer
@@ -271,7 +274,10 @@ class RedisBackup:
         return [name for name in map(_text, found) if name != self._me and _NAME.fullmatch(name)]
 
     def _move(self, worker: str) -> tuple[int, int]:
-        """Move requests of *worker* into the queue, unless its lease is valid."""
+        """Move requests of *worker* into the queue, unless the lease of *worker* is valid.
+
+        Return the two numbers of ``_TAKE_OVER``.
+        """
         keys = [self._key(name, worker) for name in ("parked", "lease", "taken")]
         keys += [self._key("workers"), self._queue.key]
         args = [worker, self._push, MOVED_AT_ONCE, _REMEMBERED_SECS]
@@ -292,7 +298,7 @@ class RedisBackup:
     # A Redis that fails.
 
     def _try(self, call: Callable[[], T]) -> T | None:
-        """Return the result of *call*, or None if Redis fails or has just failed."""
+        """Return the result of *call*. None if Redis fails, or failed in the last seconds."""
         now = self._clock.now()
         if now < self._rests_until:
             return None
@@ -321,7 +327,7 @@ class RedisBackup:
 
 
 def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) -> RedisBackup | None:
-    """Return the backup for a *scheduler* of scrapy-redis, or None for another scheduler."""
+    """Return the backup for a *scheduler* of scrapy-redis; None for another scheduler."""
     queue = getattr(scheduler, "queue", None)
     push = push_of(queue)
     if push is None:
@@ -330,7 +336,7 @@ def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) ->
 
 
 def _field(place: Place) -> str:
-    """Return the field of a request in Redis: the score in its queue, and the number."""
+    """Return the field of a request in Redis: score in the queue, and number."""
     score, number = place
     return f"{max(-_SCORE, min(_SCORE, score))} {number}"
 
@@ -357,7 +363,7 @@ def _text(name: str | bytes) -> str:
 
 
 def push_of(queue: Any) -> str | None:
-    """Return the command with which *queue* pushes, or None for other queues."""
+    """Return the Redis command of a push to *queue*; None if *queue* is not of scrapy-redis."""
     if not all(hasattr(queue, name) for name in ("_encode_request", "server", "key")):
         return None
     pushes = (_PUSHES.get(kind.__name__) for kind in type(queue).__mro__)

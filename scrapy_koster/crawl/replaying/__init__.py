@@ -1,1 +1,1 @@
-"""Crawls and pages that robots.txt meets at another point than the download."""
+"""Crawls from the HTTP cache."""

@@ -1,11 +1,11 @@
-"""A crawl that reads pages from Scrapy's HTTP cache only, and fetches no robots.txt either.
+"""Crawls from the HTTP cache (HTTPCACHE_IGNORE_MISSING).
 
-With HTTPCACHE_IGNORE_MISSING a page that is not in the cache is not fetched. For a page in the
-cache no request is sent to the site, so the last copy of the robots.txt decides, even if expired.
+A page that is missing in the cache is not fetched. For a page in the cache, no request is sent to
+the site, not even for the robots.txt: the last copy decides, even if expired.
 
-Requests that the cache passes on to the network (dont_cache in the meta, HTTPCACHE_IGNORE_SCHEMES,
-pages that the policy validates) obey robots.txt as always. To know them, the cache is read before
-another middleware can see a request that was not decided.
+The cache passes some requests on to the network: with dont_cache in the meta, with a scheme in
+HTTPCACHE_IGNORE_SCHEMES, and for pages that the policy validates. These requests obey robots.txt as
+always. So KosterMiddleware reads the cache itself, before a request is decided.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Replay:
 
     @property
     def cache(self) -> HttpCacheMiddleware | None:
-        """Scrapy's HTTP cache, or None if the crawl uses another cache or no cache."""
+        """Scrapy's HTTP cache, or None if the crawl does not use this cache."""
         cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
         if cache is None or type(cache).process_request is not HttpCacheMiddleware.process_request:
             return None
@@ -89,7 +89,7 @@ class Replay:
         return found
 
     async def last_known(self, state: SiteState) -> tuple[SiteState, Step]:
-        """Return a state with the last copy for the site of *state*, and its step.
+        """Return a state with the last copy for the site of *state*, and the step of this state.
 
         The copy is in memory or in the storage. Raises ParserDefectError if KOSTER_PARSER fails.
         """
