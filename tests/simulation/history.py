@@ -82,6 +82,8 @@ class History:
         """Makes up when somebody pauses a crawl."""
         liar = Random(f"{seed} lies")
         self._liar = liar if is_odd and self.shares and liar.random() < 0.7 else None
+        self.batches = seed % 10 in (4, 8, 9)
+        """Whether the storage gets calls that wait in one message."""
         self._stalls = Random(f"{seed} stalls") if seed % 10 in (1, 7) else None
         self._redis_chance = Random(f"{seed} redis")
         ahead = Random(f"{seed} ahead")

@@ -36,7 +36,7 @@ from simulation.fakeredis import Server
 from simulation.loop import EPOCH, Loop
 from simulation.parts import Counts, Signals
 from simulation.queues import InMemory, InRedis, JobDir, OnDisk
-from simulation.store import Store
+from simulation.store import BatchedStore, Store
 
 if TYPE_CHECKING:
     from scrapy_koster.crawl.states import SiteState
@@ -369,7 +369,9 @@ class Process:
             return MemoryStorage
         process = self
 
-        class Mine(Store):
+        kind = BatchedStore if self.history.batches else Store
+
+        class Mine(kind):  # type: ignore[misc,valid-type]
             @classmethod
             def from_settings(cls, settings: Any) -> Mine:
                 return cls(process.history.disk, process)
