@@ -23,7 +23,7 @@ BODY_MAX_BYTES = 10 * 2**20
 TEXT_MAX_BYTES = 2**16
 # Room for four texts and some numbers. JSON may use six bytes for one byte of a text.
 _HEAD_MAX_BYTES = 4 * 6 * TEXT_MAX_BYTES + 2**10
-# Compression gains little below this size. Most files are smaller, and are only packed.
+# Most files are smaller. Compressing them would take time for each new site.
 _COMPRESSED_FROM_BYTES = 4096
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 OCTETS_MAX = BODY_MAX_BYTES + _HEAD_MAX_BYTES + 2**14
