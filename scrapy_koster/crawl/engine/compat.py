@@ -7,5 +7,5 @@ from __future__ import annotations
 
 from scrapy import signals
 
-# Scrapy 2.18. On an older Scrapy the signal has no receivers.
+# Scrapy 2.18: on an older Scrapy the signal has no receivers.
 robots_parsed: object = getattr(signals, "robots_parsed", None) or object()
