@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,10 +115,6 @@ DAY_SECS = 86_400.0
 """RFC 9309, 2.4: "Crawlers SHOULD NOT use the cached version for more than 24 hours". Attach, 3.1,
 for usage preferences: "crawlers can cache a robots.txt file for up to 24 hours"."""
 
-_ORDERED = (
-    ("KOSTER_EXPIRY_MIN_SECS", "KOSTER_EXPIRY_MAX_SECS"),
-    ("KOSTER_DEFER_FIRST_SECS", "KOSTER_DEFER_MAX_SECS"),
-)
 _LIVES = ("expiry_secs", "expiry_min_secs", "expiry_max_secs", "restricted_expiry_secs")
 _WRONG_CHARS = 1000
 
@@ -166,22 +162,19 @@ class Config:
         known = {**SETTINGS, **getattr(storage, "SETTINGS", {})}
         _check_names(settings, known)
         read = {name: _valid(name, setting, settings) for name, setting in known.items()}
-        _check_order(read)
         for_storage = BaseSettings(settings)
         for_storage.setdict(read, settings.maxpriority())
-        for_storage.freeze()
         values = {name.removeprefix("KOSTER_").lower(): read[name] for name in SETTINGS}
-        parser, purposes = values["parser"], values["usage_purposes"]
+        parser = values["parser"]
+        by_rfc9309 = issubclass(parser, (Rfc9309RobotParser, StrictestRobotParser))
+        # A day caps the other lives as well, even an explicit KOSTER_EXPIRY_MAX_SECS.
+        if values["usage_purposes"] or (by_rfc9309 and settings.get("KOSTER_EXPIRY_SECS") is None):
+            values |= {name: min(values[name], DAY_SECS) for name in _LIVES}
         policy = Policy(
             html=values["html_robotstxt"],
             reads_hidden=issubclass(parser, StrictestRobotParser),
             **_those_of(Policy, values),
         )
-        by_rfc9309 = issubclass(parser, (Rfc9309RobotParser, StrictestRobotParser))
-        # A day caps the other lives as well, even an explicit KOSTER_EXPIRY_MAX_SECS.
-        if purposes or (by_rfc9309 and settings.get("KOSTER_EXPIRY_SECS") is None):
-            lives = {name: getattr(policy, name) for name in _LIVES}
-            policy = replace(policy, **{name: min(secs, DAY_SECS) for name, secs in lives.items()})
         robot = getattr(crawler.spider, "robotstxt_user_agent", None)
         named = settings.get("ROBOTSTXT_USER_AGENT")
         return cls(
@@ -245,16 +238,6 @@ def checked_robot(robot: Any, where: str, parser: type = Decider) -> str | None:
     raise ValueError(f'Invalid {where}: {wrong}. For example: {where} = "figtree".')
 
 
-def _check_order(read: Mapping[str, Any]) -> None:
-    """Raise ValueError if a lower bound in the settings exceeds its upper bound."""
-    for low, high in _ORDERED:
-        if read[low] > read[high]:
-            raise ValueError(
-                f"Invalid {low}: {read[low]} is more than {high} = {read[high]}. Lower the"
-                " first or raise the second."
-            )
-
-
 def _below_data_dir(path: str) -> str:
     """Return *path* below the data folder of the project.
 
@@ -274,10 +257,12 @@ def _valid(name: str, setting: Setting, settings: BaseSettings) -> Any:
     # Raised outside of the except block: a traceback may show the value, which may be a password.
     try:
         valid = setting.read(setting.default if value is None else value)
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # noqa: BLE001  # the function may be anybody's
         wrong = printable(str(error), _WRONG_CHARS)
     else:
         return _below_data_dir(valid) if setting.in_data_dir else valid
+    if setting.wanted:
+        wrong = f"{printable(repr(value))} is not {setting.wanted}"
     end = "" if wrong.endswith("?") else "."
     example = f"For example: {name} = {setting.default!r}."
     if setting.default in (None, ()):

@@ -23,18 +23,6 @@ from scrapy_koster.storage.port import Setting, invalid
 _LABEL = re.compile(r"[a-z*][a-z0-9_.*-]{0,63}")  # RFC 9651, 3.1.2: a key
 
 
-def _setting(default: object, wanted: str, read: Callable[[Any], object]) -> Setting:
-    """Return a setting. *wanted* describes valid values in the error message."""
-
-    def checked(value: Any) -> object:
-        try:
-            return read(value)
-        except (AttributeError, LookupError, TypeError, ValueError, OverflowError):
-            raise invalid(value, wanted) from None
-
-    return Setting(default, checked)
-
-
 def _must(holds: bool) -> None:  # noqa: FBT001  # as in assert
     if not holds:
         raise ValueError
@@ -50,13 +38,13 @@ def secs(default: float, *, above: float = -1) -> Setting:
         return number
 
     least = "more than 0" if above == 0 else "0 or more"
-    return _setting(default, f"a number of seconds, {least}", read)
+    return Setting(default, read, f"a number of seconds, {least}")
 
 
 def flag() -> Setting:
     """Return the setting of True or False; the default is False."""
     flags = {"1": True, "True": True, "true": True, "0": False, "False": False, "false": False}
-    return _setting(False, "True or False", lambda value: flags[str(value)])  # noqa: FBT003
+    return Setting(False, lambda value: flags[str(value)], "True or False")  # noqa: FBT003
 
 
 def choices(kind: type[Enum]) -> str:
@@ -66,7 +54,7 @@ def choices(kind: type[Enum]) -> str:
 
 def one_of(kind: type[Enum], default: str) -> Setting:
     """Return the setting of a member of *kind*, by its value."""
-    return _setting(default, f"one of {choices(kind)}", kind)
+    return Setting(default, kind, f"one of {choices(kind)}")
 
 
 def list_of(
@@ -79,7 +67,7 @@ def list_of(
             value = [] if value in ("", "[]") else value.split(",")
         return tuple(dict.fromkeys(map(read_item, value)))
 
-    return _setting(default, f"a list of {wanted}", read)
+    return Setting(default, read, f"a list of {wanted}")
 
 
 def key(value: Any) -> str:
@@ -104,16 +92,13 @@ def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting
         _must(isinstance(value, (str, os.PathLike)) and is_valid(value))
         return str(value)
 
-    return _setting(None, wanted, read)
+    return Setting(None, read, wanted)
 
 
 def overrides(value: Any) -> Overrides:
     """Return the overrides in a list, or in a list as JSON."""
     if isinstance(value, str):  # as on the command line
-        try:
-            value = json.loads(value) if value.strip() else []
-        except RecursionError as error:
-            raise ValueError(str(error)) from None
+        value = json.loads(value) if value.strip() else []
     return overrides_of(value)
 
 

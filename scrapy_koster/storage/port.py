@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -57,18 +56,20 @@ class Setting:
     read: Callable[[Any], Any]
     """Returns the value to use. Raises ValueError or TypeError for an invalid value. Such an
     error stops the crawl at the start; the message is logged."""
+    wanted: str = ""
+    """The valid values, such as "a path". With it, the message does not contain the error."""
     in_data_dir: bool = False
     """Whether the value is a path. A relative one is below Scrapy's data directory."""
 
     @classmethod
     def path(cls, default: str) -> Setting:
         """Return the setting of a path; a relative one is below Scrapy's data directory."""
-        return cls(default, _path, in_data_dir=True)
+        return cls(default, _path, "a path", in_data_dir=True)
 
     @classmethod
     def whole(cls, default: int, *, least: int) -> Setting:
         """Return the setting of a whole number, *least* or more."""
-        return cls(default, lambda value: _whole(value, least))
+        return cls(default, lambda value: _whole(value, least), f"a whole number, {least} or more")
 
 
 def invalid(value: object, wanted: str) -> ValueError:
@@ -79,14 +80,13 @@ def invalid(value: object, wanted: str) -> ValueError:
 def _path(value: object) -> str:
     if isinstance(value, (str, os.PathLike)) and (path := str(value)):
         return path
-    raise invalid(value, "a path")
+    raise ValueError
 
 
 def _whole(value: Any, least: int) -> int:
-    with suppress(TypeError, ValueError):
-        if not isinstance(value, (bool, float)) and (number := int(value)) >= least:
-            return number
-    raise invalid(value, f"a whole number, {least} or more")
+    if not isinstance(value, (bool, float)) and (number := int(value)) >= least:
+        return number
+    raise ValueError
 
 
 class Storage(Protocol):

@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import date
+from operator import attrgetter
 from pathlib import Path
 from traceback import format_exception
 from types import SimpleNamespace
@@ -30,36 +32,6 @@ from scrapy_koster.storage import Setting, Settings
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
-RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
-    ("KOSTER_PARSER", KosterRobotParser, "parser", KosterRobotParser),
-    ("KOSTER_PARSER", KosterRobotParser, "parser_is_chosen", True),
-    ("KOSTER_STORAGE", "scrapy_koster.storage.memory.MemoryStorage", "storage", MemoryStorage),
-    ("KOSTER_MEMORY_SITES", "1", "memory_sites", 1),
-    ("KOSTER_TIMEOUT_SECS", "0.5", "timeout_secs", 0.5),
-    ("KOSTER_MAX_BYTES", 1, "max_bytes", 1),
-    ("KOSTER_REDIRECT_MAX", 0, "redirect_max", 0),
-    ("KOSTER_PAGE_META", "proxy,bindaddress", "page_meta", ("proxy", "bindaddress")),
-    ("KOSTER_PAGE_META", [], "page_meta", ()),
-    ("KOSTER_DRY_RUN", "true", "dry_run", True),
-    ("KOSTER_DRY_RUN", "0", "dry_run", False),
-    ("KOSTER_PAGE_DIRECTIVES", [], "page_directives", ()),
-    ("KOSTER_PAGE_DIRECTIVES", "", "page_directives", ()),
-    ("KOSTER_PAGE_DIRECTIVES", "meta", "page_directives", (PageSource.META,)),
-    (
-        "KOSTER_PAGE_DIRECTIVES",
-        "meta,header",
-        "page_directives",
-        (PageSource.META, PageSource.HEADER),
-    ),
-    ("KOSTER_REPORT", "", "report", None),
-    ("KOSTER_REPORT", Path("a.html"), "report", "a.html"),
-    ("KOSTER_IDLE_LIMIT_SECS", 0, "idle_limit_secs", 0.0),
-    ("ROBOTSTXT_USER_AGENT", "figtree", "robot", "figtree"),
-    ("ROBOTSTXT_USER_AGENT", b"figtree", "robot", "figtree"),
-    ("ROBOTSTXT_USER_AGENT", "FigTree/0.1 (+x)", "robot", "FigTree/0.1 (+x)"),
-    ("ROBOTSTXT_USER_AGENT", "*", "robot", "*"),
-    ("ROBOTSTXT_USER_AGENT", "", "robot", None),
-)
 OVERRIDES = Overrides(
     (
         Override(
@@ -70,41 +42,51 @@ OVERRIDES = Overrides(
         ),
     )
 )
-RIGHT_USAGE = (
-    ("KOSTER_USAGE_PURPOSES", "train-ai, search,train-ai", "purposes", ("train-ai", "search")),
-    ("KOSTER_USAGE_PURPOSES", "[]", "purposes", ()),
-    ("KOSTER_USAGE_PURPOSES", ("*a_b.c-1",), "purposes", ("*a_b.c-1",)),
-    ("KOSTER_USAGE_ACTION", "refuse", "action", UsageAction.REFUSE),
-    ("KOSTER_USAGE_UNKNOWN", "drop", "unknown", UsageUnknown.DROP),
-    ("KOSTER_USAGE_FIELD", "", "field", None),
-    ("KOSTER_USAGE_FIELD", "usage", "field", "usage"),
-)
-RIGHT_POLICY = (
-    ("KOSTER_OVERRIDES", [OVERRIDE], "overrides", OVERRIDES),
-    ("KOSTER_OVERRIDES", (OVERRIDE | {"site": "HTTPS://A.example:443/"},), "overrides", OVERRIDES),
-    ("KOSTER_OVERRIDES", [OVERRIDE | {"until": date(2099, 12, 31)}], "overrides", OVERRIDES),
-    ("KOSTER_OVERRIDES", json.dumps([OVERRIDE]), "overrides", OVERRIDES),
-    ("KOSTER_OVERRIDES", "", "overrides", Overrides()),
-    ("KOSTER_OVERRIDES", "[]", "overrides", Overrides()),
-    ("KOSTER_EXPIRY_SECS", 0, "expiry_secs", 0.0),
-    ("KOSTER_EXPIRY_MIN_SECS", "0", "expiry_min_secs", 0.0),
-    ("KOSTER_EXPIRY_MAX_SECS", 300, "expiry_max_secs", 300.0),
-    ("KOSTER_RESTRICTED_EXPIRY_SECS", 1.5, "restricted_expiry_secs", 1.5),
-    ("KOSTER_STALE_IF_ERROR_SECS", 3600, "stale_if_error_secs", 3600.0),
-    ("KOSTER_DEFER_FIRST_SECS", 0.1, "defer_first_secs", 0.1),
-    ("KOSTER_DEFER_MAX_SECS", 10, "defer_max_secs", 10.0),
-    ("KOSTER_DEFER_LIMIT_SECS", 0, "defer_limit_secs", 0.0),
-    ("KOSTER_RESTRICTED", "allow", "restricted", Restricted.ALLOW),
-    ("KOSTER_MISSING", "disallow", "missing", Missing.DISALLOW),
-    ("KOSTER_UNAVAILABLE", "allow", "unavailable", Unavailable.ALLOW),
-    ("KOSTER_UNAVAILABLE", "disallow", "unavailable", Unavailable.DISALLOW),
-)
+RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
+    ("KOSTER_PARSER", KosterRobotParser, "parser", KosterRobotParser),
+    ("KOSTER_PARSER", KosterRobotParser, "parser_is_chosen", True),
+    ("KOSTER_STORAGE", "scrapy_koster.storage.memory.MemoryStorage", "storage", MemoryStorage),
+    ("KOSTER_MEMORY_SITES", "1", "memory_sites", 1),
+    ("KOSTER_SQLITE_PATH", Path("/a/b"), "sqlite_path", "/a/b"),
+    ("KOSTER_TIMEOUT_SECS", "0.5", "timeout_secs", 0.5),
+    ("KOSTER_REDIRECT_MAX", 0, "redirect_max", 0),
+    ("KOSTER_PAGE_META", "proxy,bindaddress", "page_meta", ("proxy", "bindaddress")),
+    ("KOSTER_PAGE_META", [], "page_meta", ()),
+    ("KOSTER_DRY_RUN", "true", "dry_run", True),
+    ("KOSTER_DRY_RUN", "0", "dry_run", False),
+    ("KOSTER_PAGE_DIRECTIVES", "", "page_directives", ()),
+    ("KOSTER_PAGE_DIRECTIVES", "meta", "page_directives", (PageSource.META,)),
+    ("KOSTER_PAGE_DIRECTIVES", "meta,header", "page_directives", tuple(PageSource)),
+    ("KOSTER_REPORT", "", "report", None),
+    ("KOSTER_REPORT", Path("a.html"), "report", "a.html"),
+    ("ROBOTSTXT_USER_AGENT", b"figtree", "robot", "figtree"),
+    ("ROBOTSTXT_USER_AGENT", "FigTree/0.1 (+x)", "robot", "FigTree/0.1 (+x)"),
+    ("ROBOTSTXT_USER_AGENT", "*", "robot", "*"),
+    ("ROBOTSTXT_USER_AGENT", "", "robot", None),
+    ("KOSTER_OVERRIDES", (OVERRIDE | {"site": "HTTPS://A.example:443/"},), "policy.overrides",
+     OVERRIDES),
+    ("KOSTER_OVERRIDES", [OVERRIDE | {"until": date(2099, 12, 31)}], "policy.overrides", OVERRIDES),
+    ("KOSTER_OVERRIDES", json.dumps([OVERRIDE]), "policy.overrides", OVERRIDES),
+    ("KOSTER_OVERRIDES", "", "policy.overrides", Overrides()),
+    ("KOSTER_EXPIRY_MIN_SECS", "0", "policy.expiry_min_secs", 0.0),
+    ("KOSTER_RESTRICTED_EXPIRY_SECS", 1.5, "policy.restricted_expiry_secs", 1.5),
+    ("KOSTER_RESTRICTED", "allow", "policy.restricted", Restricted.ALLOW),
+    ("KOSTER_MISSING", "disallow", "policy.missing", Missing.DISALLOW),
+    ("KOSTER_UNAVAILABLE", "disallow", "policy.unavailable", Unavailable.DISALLOW),
+    ("KOSTER_CRAWL_DELAY", "refuse", "pace.choice", CrawlDelay.REFUSE),
+    ("KOSTER_CRAWL_DELAY_MAX_SECS", "0.5", "pace.max_secs", 0.5),
+    ("KOSTER_USAGE_PURPOSES", "tdm, search,tdm", "usage.purposes", ("tdm", "search")),
+    ("KOSTER_USAGE_PURPOSES", ("*a_b.c-1",), "usage.purposes", ("*a_b.c-1",)),
+    ("KOSTER_USAGE_ACTION", "refuse", "usage.action", UsageAction.REFUSE),
+    ("KOSTER_USAGE_UNKNOWN", "drop", "usage.unknown", UsageUnknown.DROP),
+    ("KOSTER_USAGE_FIELD", "", "usage.field", None),
+    ("KOSTER_USAGE_FIELD", "usage", "usage.field", "usage"),
+)  # fmt: skip
 
 
-def config(settings: dict[str, Any] | None = None, **spider: Any) -> Config:
-    crawler: Any = SimpleNamespace(
-        settings=ScrapySettings(settings), spider=SimpleNamespace(**spider)
-    )
+def config(settings: Mapping[str, Any] | None = None, **spider: Any) -> Config:
+    given = settings if isinstance(settings, ScrapySettings) else ScrapySettings(settings)
+    crawler: Any = SimpleNamespace(settings=given, spider=SimpleNamespace(**spider))
     return Config.from_crawler(crawler)
 
 
@@ -116,43 +98,13 @@ def test_the_defaults() -> None:
     assert not by_default.parser_is_chosen
     assert by_default.storage is SQLiteStorage
     assert Path(by_default.sqlite_path).parts[-2:] == ("koster", "robots.sqlite3")
-    assert by_default.memory_sites == 10_000
-    assert by_default.timeout_secs == 30
-    assert by_default.max_bytes == 512_000
-    assert by_default.redirect_max == 5
-    assert by_default.page_meta == DEFAULTS["KOSTER_PAGE_META"]
     assert by_default.pace == Pace(choice=CrawlDelay.IGNORE, max_secs=60)
-    assert by_default.dry_run is False
     assert by_default.page_directives == tuple(PageSource)
 
 
 @pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT)
 def test_a_right_value(name: str, value: Any, field: str, read: Any) -> None:
-    assert getattr(config({name: value}), field) == read
-
-
-@pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT_POLICY)
-def test_a_right_value_of_the_policy(name: str, value: Any, field: str, read: Any) -> None:
-    assert getattr(config({name: value}).policy, field) == read
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "field", "read"),
-    [
-        ("KOSTER_CRAWL_DELAY", "ignore", "choice", CrawlDelay.IGNORE),
-        ("KOSTER_CRAWL_DELAY", "obey", "choice", CrawlDelay.OBEY),
-        ("KOSTER_CRAWL_DELAY", "refuse", "choice", CrawlDelay.REFUSE),
-        ("KOSTER_CRAWL_DELAY_MAX_SECS", "0.5", "max_secs", 0.5),
-        ("KOSTER_CRAWL_DELAY_MAX_SECS", 86400, "max_secs", 86400.0),
-    ],
-)
-def test_a_right_value_of_the_pace(name: str, value: Any, field: str, read: Any) -> None:
-    assert getattr(config({name: value}).pace, field) == read
-
-
-@pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT_USAGE)
-def test_a_right_value_of_the_usage(name: str, value: Any, field: str, read: Any) -> None:
-    assert getattr(config({name: value}).usage, field) == read
+    assert attrgetter(field)(config({name: value})) == read
 
 
 def test_purposes_shorten_the_lives_of_copies() -> None:
@@ -168,26 +120,12 @@ BY_RFC9309 = ["scrapy_koster.Rfc9309RobotParser", "scrapy_koster.StrictestRobotP
 def test_a_copy_lives_a_day_at_most_by_rfc_9309(parser: str) -> None:
     policy = config({"KOSTER_PARSER": parser}).policy
     assert (policy.expiry_secs, policy.expiry_max_secs) == (86_400, 86_400)
-
-
-@pytest.mark.parametrize("parser", BY_RFC9309)
-def test_a_chosen_life_is_kept_by_rfc_9309(parser: str) -> None:
-    policy = config({"KOSTER_PARSER": parser, "KOSTER_EXPIRY_SECS": 604_800}).policy
-    assert (policy.expiry_secs, policy.expiry_max_secs) == (604_800, 2_592_000)
-
-
-def test_a_copy_lives_seven_days_by_the_draft() -> None:
-    assert config({}).policy.expiry_secs == 604_800
+    chosen = config({"KOSTER_PARSER": parser, "KOSTER_EXPIRY_SECS": 604_800}).policy
+    assert (chosen.expiry_secs, chosen.expiry_max_secs) == (604_800, 2_592_000)
 
 
 def test_none_is_the_default_as_in_scrapy() -> None:
     assert config(dict.fromkeys(WRONG)) == config()
-
-
-def test_the_path_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "robots.sqlite3"
-    assert config({"KOSTER_SQLITE_PATH": path}).sqlite_path == str(path)
-    assert config({"KOSTER_SQLITE_PATH": str(path)}).sqlite_path == str(path)
 
 
 def test_every_setting_has_wrong_values() -> None:
@@ -207,12 +145,7 @@ def test_a_wrong_value_is_named_and_a_right_one_shown(name: str, value: Any) -> 
     if message.endswith(" See docs/settings.md."):
         assert DEFAULTS[name] in (None, ())
         return
-    if shown is None:  # two settings that do not go together
-        assert message.startswith("Invalid ")
-        assert re.search(rf"{name}(:| =) {re.escape(str(float(value)))}", message)
-        assert "is more than" in message
-        assert message.endswith("Lower the first or raise the second.")
-        return
+    assert shown is not None
     right = eval(shown[1], {})
     config({name: right})
 
@@ -233,10 +166,6 @@ def test_a_name_that_is_none(name: str, hint: str) -> None:
     assert str(caught.value).endswith(hint)
 
 
-def test_names_of_others_are_not_ours() -> None:
-    config({"KOSTER": 1, "MY_KOSTER_SETTING": 1})
-
-
 # The URL of Redis.
 
 
@@ -244,12 +173,9 @@ def test_names_of_others_are_not_ours() -> None:
     "url",
     [
         "redis://127.0.0.1:6379/0",
-        "redis://redis.example",
-        "redis://:pass@redis.example/15",
         "rediss://user:p%2Fss@redis.example:6380/0?ssl_ca_certs=/etc/ca.pem",
         "unix:///run/redis/redis.sock",
         "unix://user:pass@/run/redis/redis.sock?db=3",
-        "redis://[::1]:6379/0",
     ],
 )
 def test_a_url_of_redis(url: str) -> None:
@@ -262,12 +188,7 @@ def test_a_url_of_redis(url: str) -> None:
     "url",
     [
         "redis://:secret/tail@a:1/0",
-        "redis://u:secret#tail@a:1/0",
-        "redis://u:secret?tail@a:1/0",
         "redis://u:secret[tail@a:1/0",
-        "redis://u:secret@tail@a:1/b",
-        "redis://u:secret@a:tail",
-        "secret://tail",
         "redis://u@a/0?password=secret&tail=",
     ],
 )
@@ -278,67 +199,31 @@ def test_a_wrong_url_of_redis_shows_no_password(url: str) -> None:
     assert not re.search("secret.|tail.", said.replace(repr(url), ""))
 
 
-SAID = [
-    ("KOSTER_TIMEOUT_SECS", 0, "a number of seconds, more than 0"),
-    ("KOSTER_EXPIRY_SECS", -1, "a number of seconds, 0 or more"),
-    ("KOSTER_MAX_BYTES", 0, "a whole number, 1 or more"),
-    ("KOSTER_REDIRECT_MAX", -1, "a whole number, 0 or more"),
-    ("KOSTER_DRY_RUN", "perhaps", "True or False"),
-    ("KOSTER_PARSER", 3, "a class or the path of one"),
-    ("KOSTER_CRAWL_DELAY", 10, "one of 'ignore', 'obey', 'refuse'"),
-    ("KOSTER_CRAWL_DELAY_MAX_SECS", 0, "a number of seconds, more than 0"),
-    ("KOSTER_RESTRICTED", "x", "one of 'disallow', 'allow'"),
-    ("KOSTER_PAGE_DIRECTIVES", ["x"], "a list of 'meta', 'header'"),
-    ("KOSTER_PAGE_META", [""], "a list of meta keys"),
-]
-
-
-@pytest.mark.parametrize(("name", "value", "wanted"), SAID)
-def test_what_is_said_of_a_wrong_value(name: str, value: Any, wanted: str) -> None:
-    with pytest.raises(ValueError, match="is not") as caught:
-        config({name: value})
-    said = f"Invalid {name}: {value!r} is not {wanted}"
-    assert str(caught.value).startswith(said)
-    assert str(caught.value).endswith(f". For example: {name} = {DEFAULTS[name]!r}.")
-
-
 @pytest.mark.parametrize(
     ("name", "value", "wanted"),
     [
+        ("KOSTER_TIMEOUT_SECS", 0, "a number of seconds, more than 0"),
+        ("KOSTER_EXPIRY_SECS", -1, "a number of seconds, 0 or more"),
+        ("KOSTER_MAX_BYTES", 0, "a whole number, 1 or more"),
+        ("KOSTER_DRY_RUN", "perhaps", "True or False"),
+        ("KOSTER_PARSER", dict, "a class with from_crawler, allowed"),
+        ("KOSTER_CRAWL_DELAY", 10, "one of 'ignore', 'obey', 'refuse'"),
+        ("KOSTER_PAGE_DIRECTIVES", ["x"], "a list of 'meta', 'header'"),
+        ("KOSTER_PAGE_META", [""], "a list of meta keys"),
         ("KOSTER_SQLITE_PATH", "", "a path"),
-        ("KOSTER_MEMORY_SITES", 0, "a whole number, 1 or more"),
-        (
-            "KOSTER_REDIS_PREFIX",
-            "{a}",
-            "made of letters, digits and the characters . : _ - only",
-        ),
+        ("KOSTER_REDIS_PREFIX", "{a}", "made of letters, digits and the characters . : _ - only"),
     ],
-)
-def test_what_is_said_of_a_wrong_value_of_a_storage(name: str, value: Any, wanted: str) -> None:
-    with pytest.raises(ValueError, match="Invalid") as caught:
+)  # fmt: skip
+def test_what_is_said_of_a_wrong_value(name: str, value: Any, wanted: str) -> None:
+    with pytest.raises(ValueError, match="is not") as caught:
         config({name: value})
     example = f"For example: {name} = {DEFAULTS[name]!r}."
     assert str(caught.value) == f"Invalid {name}: {value!r} is not {wanted}. {example}"
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        3,
-        "redis://[a",
-        "redis://a:b",
-        "http://a",
-        "redis://a?timeout=1",
-        "redis://a?timeout",
-        "redis://a/0#1",
-        "unix://",
-        "redis://",
-        "redis://a/b",
-    ],
-)
-def test_what_is_said_of_a_wrong_url_of_redis(url: Any) -> None:
+def test_what_is_said_of_a_wrong_url_of_redis() -> None:
     with pytest.raises(ValueError, match="is not") as caught:
-        config({"KOSTER_REDIS_URL": url})
+        config({"KOSTER_REDIS_URL": "http://a"})
     said = str(caught.value)
     assert said.startswith(
         "Invalid KOSTER_REDIS_URL: it is not the URL of a Redis server: redis:// or rediss:// and a"
@@ -405,20 +290,13 @@ class Theirs(MemoryStorage):
 
 
 def test_a_storage_gets_its_own_settings_and_those_of_scrapy() -> None:
-    storage = config({"KOSTER_STORAGE": Theirs, "KOSTER_THEIR_SITES": "5"}).open_storage("fig")
+    """Whatever the priority of the setting."""
+    settings = ScrapySettings({"KOSTER_STORAGE": Theirs, "KOSTER_THEIR_SITES": "5"}, priority=90)
+    storage = config(settings).open_storage("fig")
     assert isinstance(storage, Theirs)
     folder, sites, bot = storage.read
     assert Path(folder).parts[-2:] == (".scrapy", "theirs")
     assert (sites, bot) == (5, "scrapybot")
-
-
-def test_they_override_any_priority() -> None:
-    settings = ScrapySettings()
-    settings.set("KOSTER_STORAGE", Theirs, 90)
-    settings.set("KOSTER_THEIR_SITES", "6", 90)
-    crawler: Any = SimpleNamespace(settings=settings, spider=None)
-    storage: Any = Config.from_crawler(crawler).open_storage("fig")
-    assert storage.read[1] == 6
 
 
 @pytest.mark.promise("docs/storage.md", "an invalid value of your setting stops the crawl")
@@ -493,28 +371,6 @@ def test_a_wrong_name_token_of_the_spider(token: object) -> None:
 # In a crawl. Where one does not begin Scrapy closes none of its download handlers.
 
 unclosed = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@unclosed
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"KOSTER_TIMEOUT_SECS": "soon"},
-        {"KOSTER_STORAGE": "nowhere.Nothing"},
-        {"KOSTER_TIMEOUT": 3},
-        {"KOSTER_FALLBACK_SCHEDULER": "nowhere.Nothing"},
-        {"KOSTER_FALLBACK_SCHEDULER": "scrapy_koster.DeferringScheduler"},
-        {"ROBOTSTXT_USER_AGENT": "(FigTree)"},
-    ],
-    ids=str,
-)
-async def test_a_wrong_setting_stops_the_crawl_at_its_start(
-    crawl: Crawl, server: Server, wrong: dict[str, Any]
-) -> None:
-    site = server.site()
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        await crawl(urls=[site.url()], settings=wrong)
-    assert site.requests == ()
 
 
 @unclosed
