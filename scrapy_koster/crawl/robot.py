@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 _META = 'meta["robotstxt_user_agent"]'
-# The number of compared requests: the comparison costs a signal.
-_COMPARED = 100
 # A second word after the name. A valid name is followed only by a version or a comment.
 _WORDS = re.compile(rf"{TOKEN}\s+\w")
 # A URL, a mail address, or the name of a host.
@@ -81,7 +79,6 @@ class Robot:
         """The name for requests without a name of their own."""
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
         """The names that differ from ``name``, by request."""
-        self._left = _COMPARED
         crawler.signals.connect(self._compare, signals.request_reached_downloader)
 
     def name_of(self, request: Request) -> str:
@@ -111,13 +108,13 @@ class Robot:
         return self._names.get(request, self.name) if self._names else self.name
 
     def _compare(self, request: Request) -> None:
-        """Compare the final header of the first requests with the name that decided."""
+        """Compare the final header of the first request with the name that decided."""
         if request.meta.get("dont_obey_robotstxt"):
             return
-        self._left -= 1
+        self._crawler.signals.disconnect(self._compare, signals.request_reached_downloader)
         header, robot = sent_user_agent(request.headers), self.decided_by(request)
         names = names_of(robot)
-        if _WORDS.match(robot) and self._log.is_first("words"):
+        if _WORDS.match(robot):
             self._log.warning(
                 "The robot's name '%(name)s' is used as '%(token)s': a name is one word (section"
                 ' 3.2.1). Set ROBOTSTXT_USER_AGENT to one word, for example "%(joined)s".',
@@ -138,8 +135,7 @@ class Robot:
                 token=", ".join(names),
                 header=header,
             )
-            self._left = 0
-        elif not _PAGE_OR_ADDRESS.search(header) and self._log.is_first("header"):
+        elif not _PAGE_OR_ADDRESS.search(header):
             self._log.warning(
                 "The User-Agent header '%(header)s' contains neither a URL nor a mail address, so"
                 " the owner of a site cannot look up your robot or contact you. A robot must be"
@@ -147,9 +143,6 @@ class Robot:
                 ' for example "FigTree/0.1 (+https://example.com/robot)", or a mail address.',
                 header=header,
             )
-        if self._left <= 0:
-            connected = signals.request_reached_downloader
-            self._crawler.signals.disconnect(self._compare, connected)
 
 
 def _is_known(token: str, header: str) -> bool:
