@@ -5,20 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.subcommand import JSON, PAGE, Run, Subcommand, argument
-from scrapy_koster.crawl.report import files_of, stored_copies
-from scrapy_koster.crawl.robot import copies_of
+from scrapy_koster.crawl.report import files_of, write_report
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.numbers import csv_lines, read
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.config import Config
 
 _PAGE = "robots-report.html"
 
@@ -61,17 +54,6 @@ class Report(Subcommand):
                 yield from csv_lines(connection)
         else:
             yield f"{page}: the report of {database}"
-
-
-def write_report(
-    crawler: Crawler, config: Config, database: str, page: str, *, against: str | None = None
-) -> None:
-    """Write the page about *database*, with the stored files. Raises DatabaseError and OSError."""
-    # The modules of a page import packages of the extra.
-    from scrapy_koster.report.page import write_page  # noqa: PLC0415
-
-    with stored_copies(config, copies_of(crawler, config)) as copies:
-        write_page(database, page, copies=copies, against=against)
 
 
 def _newest(run: Run) -> str:

@@ -13,7 +13,6 @@ from scrapy.exceptions import UsageError
 from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands.lookup import QUIET
 from scrapy_koster.commands.output import opened, progress_of
-from scrapy_koster.commands.report import write_report
 from scrapy_koster.commands.seeds import Seeds
 from scrapy_koster.commands.style import Line, counted, table
 from scrapy_koster.commands.subcommand import (
@@ -27,7 +26,7 @@ from scrapy_koster.commands.subcommand import (
     argument,
     robot_in,
 )
-from scrapy_koster.crawl.report import RobotsReport, folder_of
+from scrapy_koster.crawl.report import RobotsReport, folder_of, write_report
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
 from scrapy_koster.protocol.printable import printable

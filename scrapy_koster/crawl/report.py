@@ -18,10 +18,10 @@ from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import copies_of, user_agent
-from scrapy_koster.extras import MissingExtraError, need_extra
+from scrapy_koster.extras import need_extra
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.nametoken import names_of
-from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.counts import Counts
 from scrapy_koster.report.database import Writer
@@ -104,7 +104,8 @@ class RobotsReport:
         """Return the facts about the crawl on the page, by name."""
         crawler, config = self._crawler, self._config
         spider: Any = crawler.spider
-        about: dict[str, object] = {
+        started, reason = map(crawler.stats.get_value, ("start_time", "finish_reason"))
+        return {
             "title": printable(str(getattr(spider, "report_title", f"Crawl of {spider.name}"))),
             "spider": printable(spider.name),
             "robot": printable(", ".join(names_of(config.robot or user_agent(crawler)))),
@@ -113,12 +114,9 @@ class RobotsReport:
             "parser": config.parser.__name__,
             "version": version("scrapy-koster"),
             "written": int(self._clock.epoch()),
+            "started": started and int(started.timestamp()),
+            "finished": reason and printable(str(reason)),
         }
-        if (started := crawler.stats.get_value("start_time")) is not None:
-            about["started"] = int(started.timestamp())
-        if (reason := crawler.stats.get_value("finish_reason")) is not None:
-            about["finished"] = printable(str(reason))
-        return about
 
     async def _engine_stopped(self) -> None:
         # By now waiting requests were refused, when the spider was closed.
@@ -130,7 +128,7 @@ class RobotsReport:
         if page is None:
             return
         try:
-            await run_in_thread(self._make_page, page)
+            await run_in_thread(write_report, self._crawler, self._config, self.database, page)
         except Exception as error:  # noqa: BLE001
             self._log.warning(
                 "The page of the report cannot be written (%(page)s): %(error)s. The counts are in"
@@ -146,12 +144,16 @@ class RobotsReport:
                 path=self.database,
             )
 
-    def _make_page(self, page: str) -> None:
-        # Here, because importing Jinja2 takes time.
-        from scrapy_koster.report.page import write_page  # noqa: PLC0415
 
-        with stored_copies(self._config, copies_of(self._crawler, self._config)) as copies:
-            write_page(self.database, page, copies=copies)
+def write_report(
+    crawler: Crawler, config: Config, database: str, page: str, *, against: str | None = None
+) -> None:
+    """Write the page about *database*, with the stored files. Raises DatabaseError and OSError."""
+    # The modules of a page import packages of the extra.
+    from scrapy_koster.report.page import write_page  # noqa: PLC0415
+
+    with stored_copies(config, copies_of(crawler, config)) as copies:
+        write_page(database, page, copies=copies, against=against)
 
 
 @contextmanager
@@ -176,18 +178,15 @@ def stored_copies(config: Config, robot: str) -> Iterator[CopyOf]:
 
 def _try_page(page: str) -> None:
     """Raise ValueError now, and not at the end of the crawl, if *page* cannot be written."""
+    need_extra("tools", "KOSTER_REPORT")
     try:
-        need_extra("tools", "KOSTER_REPORT")
         Path(page).absolute().parent.mkdir(parents=True, exist_ok=True)
         try_writing(page)
-    except MissingExtraError as error:
-        raise ValueError(str(error)) from None
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
         raise ValueError(
-            f"Invalid KOSTER_REPORT: {printable(repr(page))} cannot be written ({printable(why)})."
-            " Use a path in a folder that this process may write to. For example:"
-            ' KOSTER_REPORT = "robots-report.html".'
+            f"Invalid KOSTER_REPORT: {printable(repr(page))} cannot be written"
+            f" ({error_text(error)}). Use a path in a folder that this process may write to."
+            ' For example: KOSTER_REPORT = "robots-report.html".'
         ) from error
 
 
