@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydispatch.dispatcher import Any, getReceivers
+from pydispatch.dispatcher import getAllReceivers
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -18,8 +18,7 @@ class Events:
 
     def has_receivers(self, signal: object) -> bool:
         """Return whether *signal* has receivers."""
-        senders, kinds = (self._signals.sender, Any), (signal, Any)
-        return any(getReceivers(sender, kind) for sender in senders for kind in kinds)
+        return any(getAllReceivers(self._signals.sender, signal))
 
     def send(self, signal: object, **named: object) -> None:
         """Send *signal* if it has receivers."""

@@ -95,14 +95,12 @@ AGAIN = "http://fict.org answers again: HTTP "
     [
         (None, Obey(FILE, 0), [], Standing.OBEYED),
         (None, Obey(GONE, 0), [NONE], Standing.WITHOUT_ROBOTS_TXT),
-        (Standing.WITHOUT_ROBOTS_TXT, Obey(GONE, 0), [], Standing.WITHOUT_ROBOTS_TXT),
         (None, Obey(SHUT, 0), [RESTRICTED], Standing.RESTRICTED),
         (Standing.RESTRICTED, Obey(SHUT, 0), [], Standing.RESTRICTED),
         (None, Obey(PAGE, 0), [HTML], Standing.HTML),
         (Standing.UNAVAILABLE, Obey(FILE, 0), [f"{AGAIN}200"], Standing.OBEYED),
         (Standing.LET_THROUGH, Obey(GONE, 0), [f"{AGAIN}404", NONE], Standing.WITHOUT_ROBOTS_TXT),
         (None, Defer(FAILURE, 0), [DEFERRING], Standing.UNAVAILABLE),
-        (Standing.OBEYED, Defer(FAILURE, 0), [DEFERRING], Standing.UNAVAILABLE),
         (Standing.UNAVAILABLE, Defer(FAILURE, 0), [], Standing.UNAVAILABLE),
         (Standing.UNAVAILABLE, Refuse(FAILURE, 0), [GIVING_UP + TO_GO_ON], Standing.UNAVAILABLE),
         (
@@ -145,34 +143,16 @@ def test_a_site_that_is_refused_at_once_is_not_given_up(
     assert said(caplog) == [("INFO", line), ("INFO", f"{AGAIN}200"), ("INFO", line)]
 
 
-def test_nobody_is_told_that_nothing_is_refused(
-    announcer: Announcer, caplog: pytest.LogCaptureFixture
-) -> None:
-    announcer.announce(state_of(), Refuse(FAILURE, 0), waiting=0)
-    assert said(caplog) == []
-
-
-@pytest.mark.parametrize("step", [Defer(FAILURE, 0), Refuse(FAILURE, 0), Pass(FAILURE, 0)])
 def test_twenty_sites_of_a_kind_are_named(
-    step: Step, announcer: Announcer, caplog: pytest.LogCaptureFixture
-) -> None:
-    for _ in range(22):
-        announcer.announce(state_of(), step, waiting=1)
-    assert len([level for level, _ in said(caplog) if level == "INFO"]) == 20
-
-
-def test_twenty_of_one_kind_leave_room_for_others(
     announcer: Announcer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    again = Obey(FILE, 0)
-    for _ in range(20):
-        for step in (Defer(FAILURE, 0), Refuse(FAILURE, 0), Pass(FAILURE, 0), again):
-            before = Standing.LET_THROUGH if step is again else None
-            announcer.announce(state_of(before), step, waiting=1)
-        for copy in (SHUT, GONE, PAGE):
-            announcer.announce(state_of(), Obey(copy, 0), waiting=0)
+    """Sites that are refused without a waiting request are not named."""
+    for _ in range(22):
+        for step in (Defer(FAILURE, 0), Refuse(FAILURE, 0), Pass(FAILURE, 0), Obey(SHUT, 0)):
+            announcer.announce(state_of(), step, waiting=1)
+        announcer.announce(state_of(), Refuse(FAILURE, 0), waiting=0)
         announcer.cut(state_of(), 9)
-    assert [level for level, _ in said(caplog)] == ["INFO"] * 160
+    assert [level for level, _ in said(caplog)] == ["INFO"] * 100
 
 
 OF_A_SITE: list[tuple[Any, str, str]] = [
@@ -182,32 +162,9 @@ OF_A_SITE: list[tuple[Any, str, str]] = [
         f"The robots.txt of http://fict.org: (200) <GET {URL}> (from storage, bytes: 14, {FRESH}",
     ),
     (
-        lambda to: to.answered(SITE, Answer(URL, 200, {}), FILE),
-        "DEBUG",
-        f"The robots.txt of http://fict.org: (200) <GET {URL}> (fetched, bytes: 14, {FRESH}",
-    ),
-    (
-        lambda to: to.answered(SITE, Answer(URL, 304, {}), FILE),
-        "DEBUG",
-        f"The robots.txt of http://fict.org: (200) <GET {URL}> (revalidated, bytes: 14, {FRESH}",
-    ),
-    (
-        lambda to: to.answered(SITE, Answer(URL, 200, {}), replace(FILE, url="http://a/r")),
-        "DEBUG",
-        f"The robots.txt of {SITE}: (200) <GET http://a/r> (redirected, bytes: 14, {FRESH}",
-    ),
-    (
         lambda to: to.answered(SITE, NoAnswer("x"), FAILURE),
         "DEBUG",
         "The robots.txt of http://fict.org cannot be retrieved (HTTP 503), attempts: 3",
-    ),
-    (
-        lambda to: to.cut(state_of(), 9),
-        "INFO",
-        (
-            "The robots.txt of http://fict.org is longer than KOSTER_MAX_BYTES = 9: it was cut"
-            " after the last complete line. To read all of it, raise KOSTER_MAX_BYTES"
-        ),
     ),
     (
         lambda to: to.failed(state_of(), ValueError("x")),
@@ -217,11 +174,6 @@ OF_A_SITE: list[tuple[Any, str, str]] = [
             " crawl failed (ValueError: x). The site stays closed until an attempt succeeds. Fix"
             " the component that the traceback names"
         ),
-    ),
-    (
-        lambda to: to.awaited(state_of()),
-        "INFO",
-        "Waiting for the robots.txt of http://fict.org",
     ),
 ]
 
@@ -258,10 +210,6 @@ def test_a_site_that_is_deferred_again_is_counted_again(
     state = state_of()
     for step in (Defer(FAILURE, 0), Defer(FAILURE, 0), Refuse(FAILURE, 0)) * 2:
         announcer.announce(state, step, waiting=2)
-        announcer.begins_to_wait(state)
     assert [line for _, line in said(caplog)] == [DEFERRING, GIVING_UP + TO_GO_ON] * 2
     assert crawler.stats is not None
-    assert crawler.stats.get_stats() == {
-        "koster/deferred/requests": 8,
-        "koster/deferred/sites": 2,
-    }
+    assert crawler.stats.get_value("koster/deferred/sites") == 2

@@ -13,22 +13,16 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.summary import Retrieval, Summary
-from scrapy_koster.protocol.hazard import Cause, Hazard
-from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
+from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
 
 HAZARDS = (
     "Fetched 4 pages that RFC 9309{} disallows (order 3, records 1). For example http://h/\\x1b is"
-    " allowed by the draft, line 2 'Allow: /' of the record at line 1 for * (3.2.2), and forbidden"
-    " by RFC 9309, line 3 'Disallow: /a' of the group at line 1 for * (RFC 9309, 2.2.2). Set"
-    ' KOSTER_PARSER = "scrapy_koster.StrictestRobotParser" to refuse them'
+    " allowed because. Set KOSTER_PARSER ="
+    ' "scrapy_koster.StrictestRobotParser" to refuse them'
 )
 HINT = ', or to "scrapy_koster.KosterRobotParser" to obey the draft without this warning'
-HEADING = Heading([Line(1, b"user-agent", b"*")])
-ALLOWED = Ruling(True, "3.2.2", HEADING, Line(2, b"allow", b"/"))
-FORBIDDEN = Ruling(False, "2.2.2", HEADING, Line(3, b"disallow", b"/a"), standard=Standard.RFC_9309)
 STATS = {
     "robotstxt/forbidden": 3,
     "koster/dry_run/forbidden": 5,
@@ -52,84 +46,56 @@ def said(summary: Summary, caplog: pytest.LogCaptureFixture) -> list[tuple[str, 
     return [(record.levelname, record.getMessage()) for record in caplog.records]
 
 
-def test_of_a_crawl_without_sites(caplog: pytest.LogCaptureFixture) -> None:
-    line = (
-        "Sites: none. Requests refused: 0. Copies of robots.txt: 0 fetched, 0 from storage,"
-        " 0 revalidated"
-    )
-    assert said(summary(), caplog) == [("INFO", line)]
-
-
 @pytest.mark.parametrize(
     ("settings", "refused", "said_how"),
     [
-        ({}, 3, False),
-        ({"LOG_LEVEL": 10}, 3, False),
-        ({"LOG_LEVEL": "INFO"}, 3, True),
-        ({"LOG_LEVEL": "WARNING", "KOSTER_DRY_RUN": True}, 5, True),
-        ({"LOG_LEVEL": "INFO"}, 0, False),
+        ({}, "refused: 3", False),
+        ({"LOG_LEVEL": "INFO"}, "refused: 3", True),
+        (
+            {"LOG_LEVEL": "WARNING", "KOSTER_DRY_RUN": True},
+            "that would be refused (KOSTER_DRY_RUN): 5",
+            True,
+        ),
+        ({"LOG_LEVEL": "INFO"}, "refused: 0", False),
     ],
 )
 def test_where_the_lines_of_refusals_are_not_shown_it_says_how_to_see_them(
-    caplog: pytest.LogCaptureFixture, settings: dict[str, Any], refused: int, *, said_how: bool
+    caplog: pytest.LogCaptureFixture, settings: dict[str, Any], refused: str, *, said_how: bool
 ) -> None:
-    [(_, line)] = said(summary(STATS if refused else None, **settings), caplog)[-1:]
-    assert f": {refused}. Copies" in line
+    [(_, line)] = said(summary(None if refused == "refused: 0" else STATS, **settings), caplog)[-1:]
+    assert f"Sites: none. Requests {refused}. Copies" in line
     how = '. Which were refused, and by which line: LOG_LEVEL = "DEBUG", or scrapy robots explain'
     assert (how in line) is said_how
 
 
 def test_a_site_is_counted_as_what_it_is_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
     counting = summary(STATS)
-    for number, standings in enumerate(
-        (
-            [Standing.OBEYED],
-            [Standing.OBEYED],
-            [Standing.UNAVAILABLE, Standing.OBEYED],
-            [Standing.OBEYED, Standing.RESTRICTED],
-            [Standing.UNAVAILABLE],
-        )
-    ):
-        for before, now in zip([None, *standings], standings, strict=False):
-            counting.stands(site(number), now, before)
-    for how in [*[Retrieval.FETCHED] * 3, *[Retrieval.FROM_STORAGE] * 2, Retrieval.REVALIDATED]:
-        counting.copies[how] += 1
-    sites = ", ".join(
-        f"{count} {standing.words}"
-        for standing in Standing
-        if (count := {"OBEYED": 3, "RESTRICTED": 1, "UNAVAILABLE": 1}.get(standing.name))
-    )
+    counting.stands(site(1), Standing.UNAVAILABLE, None)
+    counting.stands(site(1), Standing.OBEYED, Standing.UNAVAILABLE)
+    counting.stands(site(2), Standing.OBEYED, None)
+    counting.stands(site(2), Standing.RESTRICTED, Standing.OBEYED)
+    counting.stands(site(3), Standing.UNAVAILABLE, None)
+    counting.copies.update({Retrieval.FETCHED: 3, Retrieval.FROM_STORAGE: 2})
     line = (
-        f"Sites: {sites}. Requests refused: 3. Copies of robots.txt: 3 fetched, 2 from storage,"
-        " 1 revalidated"
+        "Sites: 1 obeyed, 1 restricted, 1 unavailable. Requests refused: 3. Copies of robots.txt:"
+        " 3 fetched, 2 from storage, 0 revalidated"
     )
     closed = (
-        "Closed sites at the end: 1 restricted (http://s3.example), 1 unavailable"
-        " (http://s4.example). KOSTER_REPORT lists all of them"
+        "Closed sites at the end: 1 restricted (http://s2.example), 1 unavailable"
+        " (http://s3.example). KOSTER_REPORT lists all of them"
     )
     assert said(counting, caplog) == [("WARNING", closed), ("INFO", line)]
 
 
 def test_the_first_ten_closed_sites_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    """Further sites are counted, even if the named sites are open again."""
     counting = summary()
     for number in range(12):
         counting.stands(site(number), Standing.RESTRICTED, None)
+    for number in range(9):
+        counting.stands(site(number), Standing.OBEYED, Standing.RESTRICTED)
     [(_, line), _] = said(counting, caplog)
-    assert ": 12 restricted (http://s0.example," in line
-    assert "http://s9.example, ...)" in line
-    assert "s10.example" not in line
-
-
-def test_closed_sites_are_counted_if_those_that_were_named_are_open_again(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    counting = summary(STATS)
-    for number in range(12):
-        counting.stands(site(number), Standing.UNAVAILABLE, None)
-    for number in range(10):
-        counting.stands(site(number), Standing.OBEYED, Standing.UNAVAILABLE)
-    [warning, _] = said(counting, caplog)
-    assert warning[1].startswith("Closed sites at the end: 2 unavailable (...)")
+    assert line.startswith("Closed sites at the end: 3 restricted (http://s9.example, ...).")
 
 
 @pytest.mark.parametrize(
@@ -173,14 +139,6 @@ def test_the_settings_in_force(
     assert logged == f"scrapy-koster {version('scrapy-koster')}: {line}"
 
 
-def test_of_a_dry_run(caplog: pytest.LogCaptureFixture) -> None:
-    line = (
-        "Sites: none. Requests that would be refused (KOSTER_DRY_RUN): 5. Copies of robots.txt:"
-        " 0 fetched, 0 from storage, 0 revalidated"
-    )
-    assert said(summary(STATS, KOSTER_DRY_RUN=True), caplog) == [("INFO", line)]
-
-
 @pytest.mark.parametrize(
     ("settings", "level", "line"),
     [
@@ -199,5 +157,5 @@ def test_of_hazards(
         ("http://h/2", Cause.ORDER),
         ("http://h/3", Cause.ORDER),
     ):
-        counting.hazard_met(url, "fig", Hazard(cause, ALLOWED, FORBIDDEN))
+        counting.hazard_met(url, cause, "allowed because")
     assert said(counting, caplog)[:-1] == [(level, line)]

@@ -67,7 +67,7 @@ async def test_what_is_said(
     result = await crawl(urls=urls, settings=settings)
     assert sorted(result.fetched) == sorted(urls)
     assert stats_of(result) == {"urls": 2, f"urls/{cause}": 2, f"sites/{cause}": 1}
-    debug = [line for line in result.logged(name=ANNOUNCER) if "forbids it" in line]
+    debug = [line for line in result.logged(name=ANNOUNCER) if "is allowed: it is" in line]
     assert len(debug) == 2
     assert all(draft in line and rfc9309 in line for line in debug)
     [line] = result.warnings
@@ -109,7 +109,10 @@ async def test_a_rule_that_neither_standard_reads(
     assert "line 2 'Disallow: /private' of the group at line 1 for *" in line
     assert STRICTEST in line
     assert not any("RFC 9309 disallows" in line for line in result.logged())
-    assert any("a hidden line forbids it: line 2" in line for line in result.logged(name=ANNOUNCER))
+    assert any(
+        "is allowed: it is" in line and "and forbidden by line 2" in line
+        for line in result.logged(name=ANNOUNCER)
+    )
     report = result.crawler.get_extension(RobotsReport)
     assert report is not None
     [row] = read(report.database).hazards

@@ -93,14 +93,16 @@ def summary(result: CrawlResult) -> str:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "said", "announced"),
     [
-        ("404", "HTTP 404"),
-        ("HTML", "HTTP 200 without a record"),
-        ("204", "HTTP 204 without a record"),
+        ("404", "HTTP 404", "HTTP 404"),
+        ("HTML", "HTTP 200 without a record", "HTTP 200 with an HTML page, {robots}"),
+        ("204", "HTTP 204 without a record", "HTTP 204 without a record, {robots}"),
     ],
 )
-async def test_the_log_alone_says_why(crawl: Crawl, server: Server, answer: str, said: str) -> None:
+async def test_the_log_alone_says_why(
+    crawl: Crawl, server: Server, answer: str, said: str, announced: str
+) -> None:
     sites = sites_that_answer(server, {answer: MISSING[answer]})
     result = await crawl(urls=pages(sites), settings=DISALLOW)
     robots = sites[answer].url("/robots.txt")
@@ -114,10 +116,10 @@ async def test_the_log_alone_says_why(crawl: Crawl, server: Server, answer: str,
         if record.levelno == logging.INFO
         and record.name == "scrapy_koster.crawl.messages.announcer"
     ]
-    page = " (an HTML page)" if answer == "HTML" else ""
     assert line.startswith(
-        f"{sites[answer].url('')} has no rules: its robots.txt answers {said}{page}, so no page"
-        " may be fetched (KOSTER_MISSING). Next attempt after 20"
+        f"{sites[answer].url('')} has no rules: its robots.txt answers"
+        f" {announced.format(robots=robots)}, so no page may be fetched (KOSTER_MISSING). Next"
+        " attempt after 20"
     )
 
 

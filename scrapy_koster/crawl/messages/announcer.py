@@ -11,12 +11,11 @@ from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, standing_of
-from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.html_page import is_html, page_in_place
 from scrapy_koster.protocol.line import is_viewer_page, is_wide
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.standing import Access, Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
-from scrapy_koster.protocol.wording import because_of, utc
+from scrapy_koster.protocol.wording import utc
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -94,14 +93,13 @@ class Announcer:
             )
             return
         self.summary.copies[how] += 1
-        is_redirected = how is Retrieval.FETCHED and known.url != site.robots_url
         self._log.debug(
             "The robots.txt of %(site)s: (%(status)d) <GET %(url)s> (%(whence)s, bytes:"
             " %(size)d, fresh until %(until)s)",
             site=site,
             status=known.status,
             url=known.url,
-            whence="redirected" if is_redirected else how.value,
+            whence=how.value,
             size=len(known.body),
             until=utc(known.expires),
         )
@@ -116,13 +114,12 @@ class Announcer:
             self._stats.inc_value(f"koster/hazard/sites/{cause.value}")
         named = {"request": request, "site": state.site, "conflict": hazard}
         self.events.send(signals.standards_conflict, **named)
-        self.summary.hazard_met(request.url, robot, hazard)
+        because = hazard.because(robot)
+        self.summary.hazard_met(request.url, cause, because)
         self._log.debug(
-            "%(request)s is allowed: %(draft)s; %(other)s forbids it: %(rfc9309)s; %(cause)s",
+            "%(request)s is allowed: it is %(because)s; %(cause)s",
             request=request,
-            draft=because_of(hazard.draft, robot),
-            other="a hidden line" if cause is Cause.HIDDEN else "RFC 9309",
-            rfc9309=because_of(hazard.rfc9309, robot),
+            because=because,
             cause=cause.words,
         )
 
@@ -186,14 +183,7 @@ class Announcer:
         state.standing, state.is_deferred = now, is_deferred
         match step:
             case Obey(copy):
-                if before in (Standing.UNAVAILABLE, Standing.LET_THROUGH):
-                    self._name("answers again", state, status=copy.status)
-                if now is Standing.RESTRICTED and now is not before:
-                    until = utc(copy.expires)
-                    self._name("restricted", state, status=copy.status, until=until)
-                elif now not in (Standing.OBEYED, before):
-                    what = _without_what(now, copy)
-                    self._name("no rules", state, status=copy.status, what=what)
+                self._answers(state, copy, before)
             case Defer(failure):
                 self._stats.inc_value("koster/deferred/sites")
                 self.events.send(signals.site_deferred, site=state.site)
@@ -204,41 +194,38 @@ class Announcer:
             case Pass(failure) if before is not now:
                 self._name("let through", state, reason=failure.reason)
             case Refuse(failure) if waiting:
-                self._refused(state, failure, waiting, before)
+                self.events.send(signals.site_given_up, site=state.site)
+                values: dict[str, object] = {"reason": failure.reason, "waiting": waiting}
+                if self._policy.defers:
+                    hint = "" if failure.no_such_host else self._to_go_on
+                    self._name("given up", state, attempts=failure.attempts, hint=hint, **values)
+                elif before is not now:
+                    setting = "" if failure.is_defect else " (KOSTER_UNAVAILABLE)"
+                    self._name("refused", state, setting=setting, **values)
             case _:
                 pass
+
+    def _answers(self, state: SiteState, copy: Copy, before: Standing | None) -> None:
+        if before in (Standing.UNAVAILABLE, Standing.LET_THROUGH):
+            self._name("answers again", state, status=copy.status)
+        if state.standing in (Standing.OBEYED, before):
+            return
+        values: dict[str, object] = {"status": copy.status, "until": utc(copy.expires)}
+        if state.standing is Standing.RESTRICTED:
+            self._name("restricted", state, **values)
+        else:
+            self._name("no rules", state, what=_without_what(state.standing, copy), **values)
 
     def _name(self, kind: str, state: SiteState, **values: object) -> None:
         named = kind, state.standing
         self._log.info_first(_SITES_NAMED, named, LINES[kind], site=state.site, **values)
 
-    def _refused(
-        self, state: SiteState, failure: Failure, waiting: int, before: Standing | None
-    ) -> None:
-        self.events.send(signals.site_given_up, site=state.site)
-        values: dict[str, object] = {"reason": failure.reason, "waiting": waiting}
-        if self._policy.defers:
-            hint = "" if failure.no_such_host else self._to_go_on
-            self._name("given up", state, **values, attempts=failure.attempts, hint=hint)
-        elif before is not Standing.UNAVAILABLE:
-            setting = "" if failure.is_defect else " (KOSTER_UNAVAILABLE)"
-            self._name("refused", state, **values, setting=setting)
-
 
 def _without_what(standing: Standing, copy: Copy) -> str:
-    until = f"Next attempt after {utc(copy.expires)}"
-    match standing:
-        case Standing.HTML:
-            return f" with an HTML page, {copy.url}"
-        case Standing.WITHOUT_RULES:
-            return f" without a line of a robots.txt, {copy.url}"
-        case Standing.HTML_DISALLOWED:
-            page = page_in_place(copy.body)
-            no_page = "so no page may be fetched (KOSTER_HTML_ROBOTSTXT)"
-            return f" with {page}, {copy.url}, {no_page}. {until}"
-        case Standing.MISSING:
-            record = "" if copy.status >= 300 else " without a record"
-            html = " (an HTML page)" if is_html(copy.body) else ""
-            return f"{record}{html}, so no page may be fetched (KOSTER_MISSING). {until}"
-        case _:
-            return ""
+    what, page = "", page_in_place(copy.body)
+    if copy.status < 300:
+        what = f" with {page}, {copy.url}" if page else f" without a record, {copy.url}"
+    if standing.access is Access.RESTRICTED:
+        by = "KOSTER_MISSING" if standing is Standing.MISSING else "KOSTER_HTML_ROBOTSTXT"
+        what += f", so no page may be fetched ({by}). Next attempt after {utc(copy.expires)}"
+    return what

@@ -42,14 +42,13 @@ class Log:
 
     def info_first(self, count: int, kind: object, message: str, **values: object) -> None:
         """Log the first *count* lines of a *kind* at INFO, and further ones at DEBUG."""
-        self._logged[kind] += 1
-        level = logging.INFO if self._logged[kind] <= count else logging.DEBUG
+        level = logging.INFO if self.is_first(kind, count) else logging.DEBUG
         self._write(level, message, values)
 
-    def is_first(self, kind: object) -> bool:
-        """Return whether this is the first call with *kind*, for a message that is logged once."""
+    def is_first(self, kind: object, count: int = 1) -> bool:
+        """Return whether this is one of the first *count* calls with *kind*."""
         self._logged[kind] += 1
-        return self._logged[kind] == 1
+        return self._logged[kind] <= count
 
     def warning(self, message: str, **values: object) -> None:
         """Log a problem that the user should fix."""
@@ -80,12 +79,8 @@ class Log:
 
 
 def _harmless(value: object) -> object:
-    match value:
-        case int() | float():
-            return value
-        case str():
-            return printable(value, _VALUE_CHARS)
-        case BaseException():
-            return error_text(value)
-        case _:
-            return printable(str(value), _VALUE_CHARS)
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, BaseException):
+        return error_text(value)
+    return printable(str(value), _VALUE_CHARS)

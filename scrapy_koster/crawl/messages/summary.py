@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.site import Site
 
 _URL_CHARS = 300
@@ -83,13 +82,10 @@ class Summary:
         if len(named := self._closed.get(now, {})) < _SITES_NAMED:
             named[site] = None
 
-    def hazard_met(self, url: str, robot: str, hazard: Hazard) -> None:
-        """Count an allowed page that is a *hazard*, and keep the first example of a cause."""
-        self._hazards[hazard.cause] += 1
-        if hazard.cause not in self._examples:
-            self._examples[hazard.cause] = (
-                f"{printable(url, _URL_CHARS)} is {hazard.because(robot)}"
-            )
+    def hazard_met(self, url: str, cause: Cause, because: str) -> None:
+        """Count a page that is allowed *because*, and keep the first example of a *cause*."""
+        self._hazards[cause] += 1
+        self._examples.setdefault(cause, f"{printable(url, _URL_CHARS)} is {because}")
 
     def write(self) -> None:
         """Log the hazards, the closed sites, and the numbers of sites, requests and copies."""
@@ -100,11 +96,9 @@ class Summary:
                 "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
                 kinds=", ".join(closed),
             )
-        dry_run = self._config.dry_run
+        dry_run, stats = self._config.dry_run, self._crawler.stats
         stat = "koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden"
-        refused, parked = (
-            self._crawler.stats.get_value(each, 0) for each in (stat, "koster/parked")
-        )
+        refused, parked = stats.get_value(stat, 0), stats.get_value("koster/parked", 0)
         is_told = self._crawler.settings["LOG_LEVEL"] in {"DEBUG", 10}
         sites = [f"{self._sites[each]} {each.words}" for each in Standing if self._sites[each]]
         self._log.info(
