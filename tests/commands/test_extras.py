@@ -80,7 +80,7 @@ async def test_a_crawl_with_a_report_does_not_start(
     base: None, crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
     site = server.site()
-    with pytest.raises(ValueError, match=re.escape(f"KOSTER_REPORT {NEEDED}: {INSTALL}")):
+    with pytest.raises(ImportError, match=re.escape(f"KOSTER_REPORT {NEEDED}: {INSTALL}")):
         await crawl(urls=site.urls(1), settings={"KOSTER_REPORT": str(tmp_path / "page.html")})
     assert site.requests == ()
 
