@@ -88,9 +88,7 @@ SETTINGS: Mapping[str, Setting] = {
     "KOSTER_OVERRIDES": Setting((), read.overrides),
     "KOSTER_FILTER_LINKS": read.flag(),
     "KOSTER_DRY_RUN": read.flag(),
-    "KOSTER_PAGE_DIRECTIVES": read.list_of(
-        read.choices(PageSource), PageSource, ("meta", "header")
-    ),
+    "KOSTER_PAGE_DIRECTIVES": read.list_of("'meta', 'header'", PageSource, ("meta", "header")),
     "KOSTER_USAGE_PURPOSES": read.list_of("labels in lower case", read.label),
     "KOSTER_USAGE_ACTION": read.one_of(UsageAction, "report"),
     "KOSTER_USAGE_UNKNOWN": read.one_of(UsageUnknown, "keep"),
@@ -263,11 +261,10 @@ def _valid(name: str, setting: Setting, settings: BaseSettings) -> Any:
         return _below_data_dir(valid) if setting.in_data_dir else valid
     if setting.wanted:
         wrong = f"{printable(repr(value))} is not {setting.wanted}"
-    end = "" if wrong.endswith("?") else "."
     example = f"For example: {name} = {setting.default!r}."
     if setting.default in (None, ()):
         example = "See docs/settings.md."
-    raise ValueError(f"Invalid {name}: {wrong}{end} {example}")
+    raise ValueError(f"Invalid {name}: {wrong}. {example}")
 
 
 def _check_names(settings: BaseSettings, known: Collection[str]) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from typing_extensions import Self
 
-    from scrapy_koster.crawl.clock import Clock, Ticks
+    from scrapy_koster.crawl.clock import Ticks
     from scrapy_koster.protocol.access import Copy
     from scrapy_koster.report.files import CopyOf
     from scrapy_koster.storage import Storage
@@ -62,7 +62,11 @@ class RobotsReport:
         self.counts = Counts(clock.epoch, config.parser)
         for signal, handler in self.counts.handlers():
             crawler.signals.connect(handler, signal=signal)
-        self.database = str(_new_file(config, crawler, clock))
+        spider: Any = crawler.spider
+        name = _NOT_IN_A_NAME.sub("_", spider.name)[:60] or "spider"
+        stamp = strftime("%Y%m%dT%H%M%S", gmtime(clock.epoch()))
+        # A random name: several crawls may begin in the same second, in a process or in containers.
+        self.database = str(folder_of(config) / f"{name}-{stamp}-{token_hex(4)}.sqlite3")
         self._writer = Writer(self.database)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._engine_stopped, signal=signals.engine_stopped)
@@ -188,14 +192,6 @@ def _try_page(page: str) -> None:
             f" ({error_text(error)}). Use a path in a folder that this process may write to."
             ' For example: KOSTER_REPORT = "robots-report.html".'
         ) from error
-
-
-def _new_file(config: Config, crawler: Crawler, clock: Clock) -> Path:
-    spider = crawler.spider
-    name = _NOT_IN_A_NAME.sub("_", str(getattr(spider, "name", "")))[:60] or "spider"
-    stamp = strftime("%Y%m%dT%H%M%S", gmtime(clock.epoch()))
-    # A random name: several crawls may begin in the same second, in a process or in containers.
-    return folder_of(config) / f"{name}-{stamp}-{token_hex(4)}.sqlite3"
 
 
 def folder_of(config: Config) -> Path:

@@ -32,9 +32,8 @@ def secs(default: float, *, above: float = -1) -> Setting:
     """Return the setting of a number of seconds, 0 or more, or more than *above*."""
 
     def read(value: Any) -> float:
-        _must(not isinstance(value, bool))
-        number = float(value)
-        _must(math.isfinite(number) and number >= 0 and number > above)
+        number = math.nan if isinstance(value, bool) else float(value)
+        _must(0 <= number < math.inf and number > above)
         return number
 
     least = "more than 0" if above == 0 else "0 or more"
@@ -47,14 +46,10 @@ def flag() -> Setting:
     return Setting(False, lambda value: flags[str(value)], "True or False")  # noqa: FBT003
 
 
-def choices(kind: type[Enum]) -> str:
-    """Return the values of the members of *kind*, for an error message."""
-    return ", ".join(repr(member.value) for member in kind)
-
-
 def one_of(kind: type[Enum], default: str) -> Setting:
     """Return the setting of a member of *kind*, by its value."""
-    return Setting(default, kind, f"one of {choices(kind)}")
+    values = ", ".join(repr(member.value) for member in kind)
+    return Setting(default, kind, f"one of {values}")
 
 
 def list_of(

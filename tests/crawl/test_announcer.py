@@ -15,7 +15,6 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
@@ -151,18 +150,18 @@ def test_twenty_sites_of_a_kind_are_named(
         for step in (Defer(FAILURE, 0), Refuse(FAILURE, 0), Pass(FAILURE, 0), Obey(SHUT, 0)):
             announcer.announce(state_of(), step, waiting=1)
         announcer.announce(state_of(), Refuse(FAILURE, 0), waiting=0)
-        announcer.cut(state_of(), 9)
+        announcer.odd(state_of(), replace(FILE, cut_bytes=9))
     assert [level for level, _ in said(caplog)] == ["INFO"] * 100
 
 
 OF_A_SITE: list[tuple[Any, str, str]] = [
     (
-        lambda to: to.learnt(SITE, FILE, Retrieval.FROM_STORAGE),
+        lambda to: to.learnt(SITE, FILE),
         "DEBUG",
         f"The robots.txt of http://fict.org: (200) <GET {URL}> (from storage, bytes: 14, {FRESH}",
     ),
     (
-        lambda to: to.answered(SITE, NoAnswer("x"), FAILURE),
+        lambda to: to.learnt(SITE, FAILURE, NoAnswer("x")),
         "DEBUG",
         "The robots.txt of http://fict.org cannot be retrieved (HTTP 503), attempts: 3",
     ),
@@ -192,8 +191,8 @@ def test_what_is_counted(announcer: Announcer, crawler: Crawler) -> None:
     announcer.announce(state_of(), Defer(FAILURE, 0), waiting=3)
     announcer.begins_to_wait(state_of(Standing.UNAVAILABLE, is_deferred=True))
     announcer.begins_to_wait(state_of(Standing.UNAVAILABLE))  # which refuses
-    announcer.answered(SITE, Answer(URL, 304, {}), FILE)
-    announcer.cut(state_of(), 9)
+    announcer.learnt(SITE, FILE, Answer(URL, 304, {}))
+    announcer.odd(state_of(), replace(FILE, cut_bytes=9))
     assert crawler.stats is not None
     assert crawler.stats.get_stats() == {
         "koster/deferred/requests": 4,

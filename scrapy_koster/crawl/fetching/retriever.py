@@ -14,7 +14,6 @@ from scrapy_koster import signals
 from scrapy_koster.crawl.decision import checked_watch
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.states import Facts
 from scrapy_koster.protocol.access import (
     Answer,
@@ -219,7 +218,7 @@ class Retriever:
         if self.archiver is not None:
             stale, exchanges = last_copy(state.known), result.exchanges
             known = self.archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
-        self.announcer.answered(state.site, result, known)
+        self.announcer.learnt(state.site, known, result)
         await self.store.put(state.site, known)
         facts = await self._read(state, last_copy(known), page)
         known = _decisive(known, now=self.clock.epoch(), policy=self.config.policy)
@@ -234,7 +233,7 @@ class Retriever:
         facts = await self._read(state, last_copy(known), page)
         state.learn(facts._replace(known=known, source=source))
         if isinstance(step := self._step(state), Obey):
-            self.announcer.learnt(state.site, step.copy, Retrieval.FROM_STORAGE)
+            self.announcer.learnt(state.site, step.copy)
 
     async def _read(self, state: SiteState, copy: Copy | None, page: Request) -> Facts:
         """Return the facts in the file of *copy*: the known facts if the file is unchanged."""
@@ -244,8 +243,6 @@ class Retriever:
         is_same = before and (before.body, before.digest) == (copy.body, copy.digest)
         if is_same and state.facts.parser is not None:
             return state.facts
-        if copy.cut_bytes is not None:
-            self.announcer.cut(state, copy.cut_bytes)
         self.announcer.odd(state, copy)
         kind, body = self.config.parser, copy.in_utf8
         build = partial(build_from_crawler, kind, self.crawler, body)

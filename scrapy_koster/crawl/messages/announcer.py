@@ -64,24 +64,18 @@ class Announcer:
         self._to_go_on = _TO_GO_ON
         self._epoch = clock_of(crawler).epoch
 
-    def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
-        """Log and count the *result* of a fetch, which led to the copy or failure *known*."""
-        how = Retrieval.FETCHED
-        if isinstance(result, Answer) and 200 <= result.status <= 299:
+    def learnt(self, site: Site, known: Known, result: Answer | NoAnswer | None = None) -> None:
+        """Log and count *known*: by the *result* of a fetch, or a copy from the storage."""
+        how = Retrieval.FETCHED if result else Retrieval.FROM_STORAGE
+        if isinstance(result, Answer) and result.status == 304 and isinstance(known, Copy):
+            how = Retrieval.REVALIDATED
+            self._stats.inc_value("koster/revalidated")
+        elif isinstance(result, Answer) and 200 <= result.status <= 299:
             page = page_in_place(result.body)
             if page and not (isinstance(known, Copy) and self._is_obeyed(known)):
                 self._stats.inc_value("koster/html/pages")
                 if page.challenge:
                     self._stats.inc_value("koster/html/challenges")
-        elif isinstance(result, Answer) and result.status == 304 and isinstance(known, Copy):
-            self._stats.inc_value("koster/revalidated")
-            how = Retrieval.REVALIDATED
-        self.learnt(site, known, how, result)
-
-    def learnt(
-        self, site: Site, known: Known, how: Retrieval, result: Answer | NoAnswer | None = None
-    ) -> None:
-        """Log a copy or a failure. *result* is None if the copy comes from the storage."""
         self.events.send(signals.robots_retrieved, site=site, known=known, how=how, result=result)
         if isinstance(known, Failure):
             self._log.debug(
@@ -123,13 +117,11 @@ class Announcer:
             cause=cause.words,
         )
 
-    def cut(self, state: SiteState, cut_bytes: int) -> None:
-        """Log and count a file of which only the first *cut_bytes* bytes are read."""
-        self._stats.inc_value("koster/cut")
-        self._name("cut", state, cut_bytes=cut_bytes)
-
     def odd(self, state: SiteState, copy: Copy) -> None:
-        """Log a file with rules that is also HTML, in UTF-16, or the page of a viewer."""
+        """Log a file with rules that is cut, HTML, in UTF-16, or the page of a viewer."""
+        if copy.cut_bytes is not None:
+            self._stats.inc_value("koster/cut")
+            self._name("cut", state, cut_bytes=copy.cut_bytes)
         if is_viewer_page(copy.body):
             if self._log.is_first("viewer"):
                 self._log.warning(
