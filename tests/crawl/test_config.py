@@ -193,7 +193,8 @@ def test_a_url_of_redis(url: str) -> None:
     ],
 )
 def test_a_wrong_url_of_redis_shows_no_password(url: str) -> None:
-    with pytest.raises(ValueError, match="Invalid KOSTER_REDIS_URL: it is not the URL") as caught:
+    wrong = "Invalid KOSTER_REDIS_URL: it is not the URL .* In a user name or a password write %2F"
+    with pytest.raises(ValueError, match=wrong) as caught:
         config({"KOSTER_REDIS_URL": url})
     said = "".join(format_exception(caught.value))
     assert not re.search("secret.|tail.", said.replace(repr(url), ""))
@@ -221,25 +222,10 @@ def test_what_is_said_of_a_wrong_value(name: str, value: Any, wanted: str) -> No
     assert str(caught.value) == f"Invalid {name}: {value!r} is not {wanted}. {example}"
 
 
-def test_what_is_said_of_a_wrong_url_of_redis() -> None:
-    with pytest.raises(ValueError, match="is not") as caught:
-        config({"KOSTER_REDIS_URL": "http://a"})
-    said = str(caught.value)
-    assert said.startswith(
-        "Invalid KOSTER_REDIS_URL: it is not the URL of a Redis server: redis:// or rediss:// and a"
-        " host, or unix:// and the path of a socket, with no options but db and those that begin"
-        " with ssl_. In a user name or a password write %2F for /"
-    )
-    assert said.endswith(
-        f"%25 for %. For example: KOSTER_REDIS_URL = {DEFAULTS['KOSTER_REDIS_URL']!r}."
-    )
-
-
 @pytest.mark.parametrize(
     ("error", "path"),
     [
         (NotConfigured(), Path(".scrapy", "a")),
-        (OSError(), Path(".scrapy", "a")),
         (PermissionError(13, "no", "/data"), Path("/data", "a")),
     ],
 )
