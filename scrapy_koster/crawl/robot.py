@@ -93,16 +93,6 @@ class Robot:
         self._names[request] = name
         return name
 
-    def name_or_own(self, request: Request) -> str:
-        """Return the name of *request*, or the name of the crawl if that is invalid.
-
-        The errback of the request gets the error when the request is decided.
-        """
-        try:
-            return self.name_of(request)
-        except ValueError:
-            return self.name
-
     def decided_by(self, request: Request) -> str:
         """Return the name for which *request* was decided, even if its headers have changed."""
         return self._names.get(request, self.name) if self._names else self.name

@@ -17,7 +17,6 @@ from typing import Any
 from scrapy.utils.misc import load_object
 
 from scrapy_koster.protocol.override import Overrides, overrides_of
-from scrapy_koster.protocol.printable import printable
 from scrapy_koster.storage.port import Setting, invalid
 
 _LABEL = re.compile(r"[a-z*][a-z0-9_.*-]{0,63}")  # RFC 9651, 3.1.2: a key
@@ -101,11 +100,7 @@ def class_with(*has: str, default: str, is_not: str = "") -> Setting:
     """Return the setting of a class with the attributes *has*, and no base in module *is_not*."""
 
     def read(value: Any) -> type:
-        try:
-            loaded = load_object(value)
-        except (ImportError, NameError, TypeError, ValueError) as error:
-            wanted = f"a class or the path of one ({printable(str(error))})"
-            raise invalid(value, wanted) from error
+        loaded = load_object(value)
         if not isinstance(loaded, type):
             raise invalid(value, "a class or the path of one")
         if missing := [name for name in has if not hasattr(loaded, name)]:

@@ -329,16 +329,16 @@ class Shown:
     [
         {"ROBOTSTXT_USER_AGENT": "\x1b[2J\u2028 " * 100_000},
         {"KOSTER_EXPIRY_SECS": Shown()},
-        {"KOSTER_PARSER": "no.such" + "\x1b\u2028" * 10_000},
+        {"KOSTER_PARSER": "no" + "\x1b\u2028" * 10_000},
         {"KOSTER_\x1b\u2028": 1},
     ],
     ids=lambda settings: ascii(next(iter(settings))),
 )
 def test_what_it_says_is_printable_and_short(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"is not a|does not begin|Unknown") as caught:
+    with pytest.raises(ValueError, match="^Invalid|^Unknown") as caught:
         config(settings)
     assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 1000
+    assert len(str(caught.value)) < 1200
 
 
 def test_the_name_token_of_the_spider() -> None:

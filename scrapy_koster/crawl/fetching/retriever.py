@@ -257,15 +257,13 @@ class Retriever:
             labels = self.config.usage.labels
             usage = usage_lines(body, parser, labels=labels, digest=copy.digest)
         if is_shown:
-            self._show(state.site, copy, parser, usage, self.robot.name_or_own(page))
+            self._show(state.site, copy, parser, usage)
         watch = checked_watch(parser, self.robot.name)
         return Facts(parser=parser, watch=watch, usage=usage if self.config.usage.is_on else None)
 
-    def _show(
-        self, site: Site, copy: Copy, parser: RobotParser, usage: UsageLines | None, robot: str
-    ) -> None:
-        """Send the record for *robot* to the receivers of ``signals.robots_read``."""
-        record = None
+    def _show(self, site: Site, copy: Copy, parser: RobotParser, usage: UsageLines | None) -> None:
+        """Send the record of the crawl's robot to the receivers of ``signals.robots_read``."""
+        record, robot = None, self.robot.name
         if isinstance(parser, WITH_RECORDS):
             record = guarded(parser, "record", lambda: parser.record(robot))
         statements = () if usage is None else usage.listed(robot)
