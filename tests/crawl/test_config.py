@@ -335,7 +335,7 @@ class Shown:
     ids=lambda settings: ascii(next(iter(settings))),
 )
 def test_what_it_says_is_printable_and_short(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="^Invalid|^Unknown") as caught:
+    with pytest.raises(ValueError, match=r"^Invalid|^Unknown") as caught:
         config(settings)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1200
