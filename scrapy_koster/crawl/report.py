@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
@@ -28,14 +28,13 @@ from scrapy_koster.report.database import Writer
 from scrapy_koster.report.writing import try_writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from scrapy.crawler import Crawler
     from typing_extensions import Self
 
     from scrapy_koster.crawl.clock import Ticks
     from scrapy_koster.protocol.access import Copy
-    from scrapy_koster.report.files import CopyOf
     from scrapy_koster.storage import Storage
 
 _BATCH_SECS = 2.0
@@ -152,24 +151,18 @@ class RobotsReport:
 def write_report(
     crawler: Crawler, config: Config, database: str, page: str, *, against: str | None = None
 ) -> None:
-    """Write the page about *database*, with the stored files. Raises DatabaseError and OSError."""
+    """Write the page about *database*, with the stored files. Raises DatabaseError and OSError.
+
+    A site has no file if the storage fails.
+    """
     # The modules of a page import packages of the extra.
     from scrapy_koster.report.page import write_page  # noqa: PLC0415
 
-    with stored_copies(config, copies_of(crawler, config)) as copies:
-        write_page(database, page, copies=copies, against=against)
-
-
-@contextmanager
-def stored_copies(config: Config, robot: str) -> Iterator[CopyOf]:
-    """Open the storage of *robot*, and give a function that returns the copy for a site.
-
-    The function returns None if there is no copy, or if the storage fails.
-    """
     with ExitStack() as stack:
         storage: Storage | None = None
         with suppress(Exception):  # a storage may be anybody's
-            storage = stack.enter_context(closing(config.open_storage(robot)))
+            opened = config.open_storage(copies_of(crawler, config))
+            storage = stack.enter_context(closing(opened))
 
         def copy_of(name: str) -> Copy | None:
             with suppress(Exception):
@@ -177,7 +170,7 @@ def stored_copies(config: Config, robot: str) -> Iterator[CopyOf]:
                     return last_copy(storage.get(site))
             return None
 
-        yield copy_of
+        write_page(database, page, copies=copy_of, against=against)
 
 
 def _try_page(page: str) -> None:

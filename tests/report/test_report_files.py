@@ -8,6 +8,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,9 @@ from scrapy.http import Response
 
 from scrapy_koster import RobotsReport
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.report import folder_of, stored_copies
+from scrapy_koster.crawl.report import folder_of, write_report
 from scrapy_koster.protocol.access import Copy, Known
-from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.report.database import Writer
 from scrapy_koster.report.numbers import Numbers, read
 from scrapy_koster.storage.sqlite import SQLiteStorage
@@ -271,24 +272,25 @@ async def test_where_the_page_is_made_of_is_said(
     assert said.endswith(end)
 
 
-def stored(folder: Path, known: Known) -> Config:
-    path = str(folder / "robots.sqlite3")
-    config = Config.from_crawler(crawler_of(KOSTER_SQLITE_PATH=path))
-    site = site_of("http://a.example")
-    assert site is not None
-    storage = SQLiteStorage(path)
-    storage.put(site, known)
-    storage.close()
-    return config
+def copies_shown(config: Config, monkeypatch: pytest.MonkeyPatch) -> list[Copy | None]:
+    """Return the copies on the page for a stored site, another site, and none."""
+    found: list[Copy | None] = []
+
+    def write_page(*_: str, copies: Callable[[str], Copy | None], against: str | None) -> None:
+        found.extend(map(copies, ("http://a.example", "http://b.example", "no site")))
+
+    monkeypatch.setattr("scrapy_koster.report.page.write_page", write_page)
+    write_report(crawler_of(), config, "data", "page")
+    return found
 
 
 @pytest.mark.promise("docs/report.md", "a stored file that has changed has no counts")
-def test_the_stored_file_of_a_site(tmp_path: Path) -> None:
-    config = stored(tmp_path, FILE)
-    with stored_copies(config, "") as copy_of:
-        assert copy_of("http://a.example") == FILE
-        assert copy_of("http://b.example") is None
-        assert copy_of("no site") is None
+def test_the_stored_file_of_a_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "robots.sqlite3")
+    with closing(SQLiteStorage(path, robot="fig")) as storage:
+        storage.put(SITE, FILE)
+    config = Config.from_crawler(crawler_of(KOSTER_SQLITE_PATH=path))
+    assert copies_shown(config, monkeypatch) == [FILE, None, None]
 
 
 class Broken:
@@ -316,6 +318,5 @@ def test_a_storage_that_fails_knows_none(*, opens: bool, monkeypatch: pytest.Mon
     monkeypatch.setattr(Broken, "closed", 0)
     storage: Any = Broken
     config = replace(Config.from_crawler(crawler_of()), storage=storage)
-    with stored_copies(config, "") as copy_of:
-        assert copy_of("http://a.example") is None
+    assert copies_shown(config, monkeypatch) == [None, None, None]
     assert Broken.closed == opens

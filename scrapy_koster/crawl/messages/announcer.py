@@ -175,7 +175,7 @@ class Announcer:
         state.standing, state.is_deferred = now, is_deferred
         match step:
             case Obey(copy):
-                self._answers(state, copy, before)
+                self._answers(state, copy, now, before)
             case Defer(failure):
                 self._stats.inc_value("koster/deferred/sites")
                 self.events.send(signals.site_deferred, site=state.site)
@@ -197,16 +197,18 @@ class Announcer:
             case _:
                 pass
 
-    def _answers(self, state: SiteState, copy: Copy, before: Standing | None) -> None:
+    def _answers(
+        self, state: SiteState, copy: Copy, now: Standing, before: Standing | None
+    ) -> None:
         if before in (Standing.UNAVAILABLE, Standing.LET_THROUGH):
             self._name("answers again", state, status=copy.status)
-        if state.standing in (Standing.OBEYED, before):
+        if now in (Standing.OBEYED, before):
             return
         values: dict[str, object] = {"status": copy.status, "until": utc(copy.expires)}
-        if state.standing is Standing.RESTRICTED:
+        if now is Standing.RESTRICTED:
             self._name("restricted", state, **values)
         else:
-            self._name("no rules", state, what=_without_what(state.standing, copy), **values)
+            self._name("no rules", state, what=_without_what(now, copy), **values)
 
     def _name(self, kind: str, state: SiteState, **values: object) -> None:
         named = kind, state.standing
