@@ -36,19 +36,19 @@ def secs(default: float, *, above: float = -1) -> Setting:
         return number
 
     least = "more than 0" if above == 0 else "0 or more"
-    return Setting(default, read, f"a number of seconds, {least}")
+    return Setting(default, read, wanted=f"a number of seconds, {least}")
 
 
 def flag() -> Setting:
     """Return the setting of True or False; the default is False."""
     flags = {"1": True, "True": True, "true": True, "0": False, "False": False, "false": False}
-    return Setting(False, lambda value: flags[str(value)], "True or False")  # noqa: FBT003
+    return Setting(False, lambda value: flags[str(value)], wanted="True or False")  # noqa: FBT003
 
 
 def one_of(kind: type[Enum], default: str) -> Setting:
     """Return the setting of a member of *kind*, by its value."""
     values = ", ".join(repr(member.value) for member in kind)
-    return Setting(default, kind, f"one of {values}")
+    return Setting(default, kind, wanted=f"one of {values}")
 
 
 def list_of(
@@ -61,7 +61,7 @@ def list_of(
             value = [] if value in ("", "[]") else value.split(",")
         return tuple(dict.fromkeys(map(read_item, value)))
 
-    return Setting(default, read, f"a list of {wanted}")
+    return Setting(default, read, wanted=f"a list of {wanted}")
 
 
 def key(value: Any) -> str:
@@ -86,7 +86,7 @@ def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting
         _must(isinstance(value, (str, os.PathLike)) and is_valid(value))
         return str(value)
 
-    return Setting(None, read, wanted)
+    return Setting(None, read, wanted=wanted)
 
 
 def overrides(value: Any) -> Overrides:

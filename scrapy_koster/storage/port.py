@@ -56,20 +56,21 @@ class Setting:
     read: Callable[[Any], Any]
     """Returns the value to use. Raises ValueError or TypeError for an invalid value. Such an
     error stops the crawl at the start; the message is logged."""
-    wanted: str = ""
-    """The valid values, such as "a path". With it, the message does not contain the error."""
     in_data_dir: bool = False
     """Whether the value is a path. A relative one is below Scrapy's data directory."""
+    wanted: str = ""
+    """The valid values, such as "a path". With it, the message does not contain the error."""
 
     @classmethod
     def path(cls, default: str) -> Setting:
         """Return the setting of a path; a relative one is below Scrapy's data directory."""
-        return cls(default, _path, "a path", in_data_dir=True)
+        return cls(default, _path, in_data_dir=True, wanted="a path")
 
     @classmethod
     def whole(cls, default: int, *, least: int) -> Setting:
         """Return the setting of a whole number, *least* or more."""
-        return cls(default, lambda value: _whole(value, least), f"a whole number, {least} or more")
+        wanted = f"a whole number, {least} or more"
+        return cls(default, lambda value: _whole(value, least), wanted=wanted)
 
 
 def invalid(value: object, wanted: str) -> ValueError:
