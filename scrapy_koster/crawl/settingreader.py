@@ -19,7 +19,7 @@ from scrapy.utils.misc import load_object
 from scrapy_koster.protocol.override import Overrides, overrides_of
 from scrapy_koster.storage.port import Setting, invalid
 
-_LABEL = re.compile(r"[a-z*][a-z0-9_.*-]{0,63}")  # RFC 9651, 3.1.2: a key
+LABEL = r"[a-z*][a-z0-9_.*-]{0,63}"  # RFC 9651, 3.1.2: a key
 
 
 def _must(holds: bool) -> None:  # noqa: FBT001  # as in assert
@@ -64,17 +64,15 @@ def list_of(
     return Setting(default, read, wanted=f"a list of {wanted}")
 
 
-def key(value: Any) -> str:
-    """Return *value*, a key of request.meta."""
-    _must(isinstance(value, str) and value != "")
-    return str(value)
+def text(pattern: str) -> Callable[[Any], str]:
+    """Return a function that reads a text like *pattern*, without surrounding space."""
 
+    def read(value: Any) -> str:
+        found: str = value.strip()
+        _must(re.fullmatch(pattern, found) is not None)
+        return found
 
-def label(value: Any) -> str:
-    """Return *value*, the label of a usage category, without surrounding space."""
-    found: str = value.strip()
-    _must(_LABEL.fullmatch(found) is not None)
-    return found
+    return read
 
 
 def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting:

@@ -50,7 +50,7 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_SQLITE_PATH", Path("/a/b"), "sqlite_path", "/a/b"),
     ("KOSTER_TIMEOUT_SECS", "0.5", "timeout_secs", 0.5),
     ("KOSTER_REDIRECT_MAX", 0, "redirect_max", 0),
-    ("KOSTER_PAGE_META", "proxy,bindaddress", "page_meta", ("proxy", "bindaddress")),
+    ("KOSTER_PAGE_META", "proxy, bindaddress", "page_meta", ("proxy", "bindaddress")),
     ("KOSTER_PAGE_META", [], "page_meta", ()),
     ("KOSTER_DRY_RUN", "true", "dry_run", True),
     ("KOSTER_DRY_RUN", "0", "dry_run", False),
