@@ -3,6 +3,7 @@
 Names are imported on first use, so a crawl loads only the components in use.
 """
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -68,9 +69,17 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return the public name *name*, imported from its module."""
+    """Return the public name *name*, imported from its module. An error has the nearest name.
+
+    Scrapy shows no text of an AttributeError, so a module in ADDONS is a TypeError.
+    """
+    if name == "addon":
+        raise TypeError(
+            "scrapy_koster.addon is a module. Use the class in ADDONS: scrapy_koster.Addon"
+        )
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        near = [f". Did you mean {each}?" for each in get_close_matches(name, __all__, 1)]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{''.join(near)}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 

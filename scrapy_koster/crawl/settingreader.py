@@ -98,7 +98,11 @@ def class_with(*has: str, default: str, is_not: str = "") -> Setting:
     """Return the setting of a class with the attributes *has*, and no base in module *is_not*."""
 
     def read(value: Any) -> type:
-        loaded = load_object(value)
+        try:
+            loaded = load_object(value)
+        except NameError as error:
+            # The AttributeError of this package has the nearest name.
+            raise ValueError(str(error.__context__)) from None
         if not isinstance(loaded, type):
             raise invalid(value, "a class or the path of one")
         if missing := [name for name in has if not hasattr(loaded, name)]:

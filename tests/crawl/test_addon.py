@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -159,6 +161,14 @@ def no_class() -> None:
 def test_an_error_about_the_scheduler_names_the_setting_of_the_user(scheduler: Any) -> None:
     with pytest.raises(TypeError, match=r"^Invalid SCHEDULER: .* the scheduler interface"):
         updated({"SCHEDULER": scheduler})
+
+
+def test_the_module_in_place_of_the_class_is_answered_with_the_class() -> None:
+    # In a process of its own: here the module is imported, and is an attribute of the package.
+    code = "from scrapy.utils.misc import load_object; load_object('scrapy_koster.addon')"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode
+    assert "Use the class in ADDONS: scrapy_koster.Addon" in ran.stderr
 
 
 def test_a_scheduler_cannot_fall_back_to_itself() -> None:

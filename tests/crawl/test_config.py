@@ -222,6 +222,12 @@ def test_what_is_said_of_a_wrong_value(name: str, value: Any, wanted: str) -> No
     assert str(caught.value) == f"Invalid {name}: {value!r} is not {wanted}. {example}"
 
 
+def test_a_wrong_name_of_a_parser_is_answered_with_the_nearest() -> None:
+    wrong = "^Invalid KOSTER_PARSER: .* Did you mean StrictestRobotParser?"
+    with pytest.raises(ValueError, match=wrong):
+        config({"KOSTER_PARSER": "scrapy_koster.Strictest"})
+
+
 @pytest.mark.parametrize(
     ("error", "path"),
     [
