@@ -83,22 +83,8 @@ class LastWins(Keeps):
         super().put(site, copy)
 
 
-class OfHosts(Keeps):
-    def put(self, site: Site, copy: Known) -> None:
-        super().put(replace(site, port=80), copy)
-
-
 class OfAllRobots(Keeps):
     """The same for each robot."""
-
-
-class NeverClosed(Keeps):
-    def close(self) -> None:
-        pass
-
-
-class Undecided(Keeps):
-    blocking = None  # type: ignore[assignment]
 
 
 class GrantsAll(Keeps):
@@ -107,11 +93,6 @@ class GrantsAll(Keeps):
 
     def release(self, site: Site, owner: str) -> None:
         pass
-
-
-class HalfClaims(Keeps):
-    def claim(self, site: Site, owner: str, **how: Any) -> Claimed:
-        return Claimed(self.get(site), 0.0)
 
 
 class Hasty(Keeps):
@@ -124,11 +105,7 @@ class Hasty(Keeps):
     [
         (Forgetful, "get_returns_the_value_that_was_put"),
         (LastWins, "the_later_value_is_kept"),
-        (OfHosts, "scheme_host_and_port_are_the_key"),
         (OfAllRobots, "each_robot_has_its_own_values"),
-        (NeverClosed, "a_call_after_close_fails"),
-        (Undecided, "declares_what_a_crawl_needs"),
-        (HalfClaims, "declares_what_a_crawl_needs"),
         (GrantsAll, "one_of_eight_claims_succeeds"),
         (GrantsAll, "a_claim_is_of_one_site_and_robot"),
         (Hasty, "visits_are_as_far_apart_as_they_have_to_be"),
@@ -194,12 +171,9 @@ WHOLE = replace(COPY, body=BODY, fetched=0.0, expires=9e9)
 CUT = replace(WHOLE, cut_bytes=50)
 
 
-def test_a_file_that_was_cut_at_the_limit_of_today_or_above_is_known() -> None:
+def test_a_file_that_was_cut_shorter_than_the_limit_of_today_is_not_known() -> None:
     for max_bytes in (50, 30):
         assert judged(CUT, policy=Policy(expiry_secs=1e10), max_bytes=max_bytes) == CUT
-
-
-def test_a_file_that_was_cut_shorter_is_not_known() -> None:
     assert judged(CUT, policy=POLICY, max_bytes=51) is None
     failure = replace(FAILURE, stale=CUT)
     assert judged(failure, policy=POLICY, max_bytes=51) == replace(FAILURE, stale=None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ from harness.storages import SHARED, Place, output, place_of, start
 
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import Claimed, Claiming, held_secs
+from scrapy_koster.storage import held_secs
 
 A = Site("http", "a.example", 80)
 COPY = Copy("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1000.0, 2000.0)
@@ -21,14 +19,6 @@ SECS = 30.0
 @pytest.fixture(params=SHARED)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place_of(request.param, tmp_path)
-
-
-def claim(storage: Claiming, owner: str, *, secs: float = SECS, site: Site = A) -> Claimed:
-    return storage.claim(site, owner, now=time.time(), secs=secs)
-
-
-def is_held(claimed: Claimed) -> bool:
-    return claimed.held_secs > 0
 
 
 CLAIMANT = """
@@ -72,11 +62,3 @@ def test_of_four_processes_one_is_granted(place: Place) -> None:
 )
 def test_a_claim_of_a_clock_that_ran_ahead_is_void(left_secs: float, held: float) -> None:
     assert held_secs(left_secs, 30.0) == held
-
-
-def test_one_in_the_file(tmp_path: Path) -> None:
-    place = place_of("sqlite", tmp_path)
-    with closing(place.open()) as storage, closing(place.open()) as other:
-        storage.claim(A, "a", now=time.time() + 3600, secs=SECS)
-        assert not is_held(claim(other, "b"))
-        assert is_held(claim(storage, "a"))

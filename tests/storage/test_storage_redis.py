@@ -91,7 +91,7 @@ def failure_of(url: str, prefix: str = "koster") -> str:
 # Keys and values
 
 
-def test_the_keys_and_their_ends(storage: RedisStorage, client: Any, prefix: str) -> None:
+def test_the_keys_their_ends_and_a_value(storage: RedisStorage, client: Any, prefix: str) -> None:
     storage.put(A, COPY)
     storage.claim(A, "a", now=0.0, secs=SECS)
     keys = {key.decode() for key in client.scan_iter(f"{prefix}*")}
@@ -101,25 +101,12 @@ def test_the_keys_and_their_ends(storage: RedisStorage, client: Any, prefix: str
     client.expire(known_key(prefix), 5)
     storage.put(A, replace(COPY, fetched=2.0))
     assert client.ttl(known_key(prefix)) > 3500
-
-
-def test_the_value(storage: RedisStorage, client: Any, prefix: str) -> None:
-    storage.put(A, FAILURE)
-    time_learnt, _, octets = client.get(known_key(prefix)).partition(b" ")
+    storage.put(B, FAILURE)
+    time_learnt, _, octets = client.get(known_key(prefix, B)).partition(b" ")
     assert time_learnt == b"2.0"
     head, _, body = zlib.decompress(octets).partition(b"\n")
     assert body == COPY.body
     assert json.loads(head)["failure"]["attempts"] == 1
-
-
-def test_a_restart_forgets_scripts_and_connections(prefix: str) -> None:
-    with redis_server() as server, closing(RedisStorage(server.url(), prefix, 60)) as storage:
-        uses(storage)
-        server.stop()
-        with pytest.raises(StorageError, match=f"127.0.0.1:{server.port} failed: ConnectionError"):
-            storage.get(A)
-        server.start()
-        uses(storage)
 
 
 def test_a_late_answer_is_not_that_of_the_next_call(prefix: str) -> None:
@@ -183,14 +170,18 @@ def test_a_connection_that_the_server_has_closed_meanwhile(
     assert storage.call_together([call("get", A), call("get", B)]) == [COPY, None]
 
 
-def test_a_server_that_is_away_fails_all_calls_of_a_batch(prefix: str) -> None:
+def test_a_server_that_is_away_fails_all_calls(prefix: str) -> None:
+    """After its restart, calls succeed again, although the server has lost scripts."""
     calls = [call("put", A, COPY), call("claim", B, "a", **NOW), call("get", B)]
     with redis_server() as server, closing(RedisStorage(server.url(), prefix, 60)) as storage:
         for _ in range(2):
+            uses(storage)
             assert not any(isinstance(each, Exception) for each in storage.call_together(calls))
             server.stop()
             for each in storage.call_together(calls):
                 assert f"{server.port} failed: Connection" in str(each)
+            with pytest.raises(StorageError, match=f"{server.port} failed: ConnectionError"):
+                storage.get(A)
             server.start()
 
 
@@ -220,25 +211,17 @@ FIELDS: dict[str, Any] = {
 }
 FAILED: dict[str, Any] = {"reason": "x", "attempts": 1, "since": 1.0, "asked": 1.0, "retry": 2.0}
 WRONG: dict[str, bytes] = {
-    "nothing": b"",
-    "no time": b"garbage",
     "garbage": b"1.0 garbage",
     "cut": b"1.0 " + encoded(COPY)[:-1],
-    "an octet changed": b"1.0 " + encoded(COPY)[:-1] + b"\0",
     "no JSON": b"1.0 " + zlib.compress(b"{\nDisallow: /"),
     "JSON too deep": b"1.0 " + zlib.compress(b"[" * 1_000_000 + b"\n"),
-    "neither": valued({}),
-    "a field too many": valued({"copy": {**FIELDS, "more": 1}}),
-    "a copy without a digest": valued({"copy": {**FIELDS, "digest": None}}),
     "a copy of an older release": valued(
         {"copy": {name: FIELDS[name] for name in FIELDS if name not in ("digest", "record_id")}}
     ),
     "a status of text": valued({"copy": {**FIELDS, "status": "200"}}),
     "a header with a line end": valued({"copy": {**FIELDS, "etag": "a\r\nCookie: b"}}),
     "a text too long": valued({"copy": {**FIELDS, "url": "x" * 2**17}}),
-    "not a time": valued({"copy": {**FIELDS, "fetched": float("nan")}}),
     "an endless number": b"1.0 " + zlib.compress(b'{"copy": ' + b"9" * 10_000 + b"}\n"),
-    "a failure of none": valued({"failure": {**FAILED, "attempts": 0}}),
     "a body too long": valued({"copy": FIELDS}, bytes(10 * 2**20 + 1)),
     "30 MB": b"1.0 " + zlib.compress(bytes(30 * 2**20), level=1),
 }
@@ -258,7 +241,7 @@ def test_a_value_that_is_not_valid(
     assert storage.get(A) == COPY
 
 
-@pytest.mark.parametrize("time_learnt", [b"1e300", b"inf", b"nan", b"0x7fffffffffffff", b"1000000"])
+@pytest.mark.parametrize("time_learnt", [b"1e300", b"nan"])
 def test_a_time_that_is_none(
     storage: RedisStorage, client: Any, prefix: str, time_learnt: bytes
 ) -> None:
@@ -269,7 +252,7 @@ def test_a_time_that_is_none(
 
 @pytest.mark.slow
 def test_unpacking_is_bounded() -> None:
-    bomb = zlib.compress(bytes(300 * 2**20), level=1)
+    bomb = zlib.compress(bytes(100 * 2**20), level=1)
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match="too long"):
@@ -288,7 +271,7 @@ def test_keys_of_another_type(storage: RedisStorage, client: Any, prefix: str) -
     uses(storage)
 
 
-@pytest.mark.parametrize("milliseconds", [None, 10**12, 2 * 30_000 + 5_000])
+@pytest.mark.parametrize("milliseconds", [None, 2 * 30_000 + 5_000])
 def test_a_claim_without_an_end(
     storage: RedisStorage, client: Any, prefix: str, milliseconds: int | None
 ) -> None:
@@ -376,9 +359,7 @@ def test_a_socket(tmp_path: Path) -> None:
 ANSWERS = {
     "what was sent": f"-ERR unknown command 'AUTH', with args: '{PASSWORD}' '{QUOTED}'\r\n",
     "HTTP": "HTTP/1.1 400 Bad Request\r\n\r\n",
-    "nothing": "",
     "other types": "*1\r\n$1\r\nx\r\n" * 10,
-    "an endless length": "$99999999999999999999\r\n",
 }
 
 
@@ -394,7 +375,12 @@ def test_no_message_has_the_password(answer: str) -> None:
                 lambda: storage.claim(A, "a", now=0.0, secs=SECS),
                 lambda: list(storage.sites()),
             ]
-            errors = [error for call in calls if (error := storage_error(call)) is not None]
+            errors = []
+            for call in calls:
+                try:
+                    call()
+                except StorageError as error:
+                    errors.append(error)
     # connect and put do not look at the type of an answer.
     assert len(errors) >= len(calls) - 2 * (answer == ANSWERS["other types"])
     for error in errors:
@@ -403,35 +389,18 @@ def test_no_message_has_the_password(answer: str) -> None:
         assert error.__suppress_context__
 
 
-@pytest.mark.parametrize(
-    "password",
-    ["plain", "back\\\\slash", "p\xe4ssw\xf6rd", "quo'te\"s", "x1" * 55, "x2" * 100],
-    ids=["plain", "a backslash", "not ASCII", "quotes", "110 characters", "200 characters"],
-)
+@pytest.mark.parametrize("password", ["quo'te\"s", "x2" * 100], ids=["quotes", "long"])
 def test_a_server_that_does_not_know_hello_quotes_the_password_to_nobody(password: str) -> None:
     """Redis shows the first 128 bytes of an argument, escaped: a part of it is enough to be one."""
     with redis_server("--rename-command", "HELLO", "", protocol=2) as server:
         said = failure_of(server.url(f"koster:{quote(password, safe='')}@"))
     assert "while logging in" in said
-    assert not re.search(r"AUTH|x1x1|x2x2|plain|slash|ssw|quo", said)
-
-
-def storage_error(call: Callable[[], object]) -> StorageError | None:
-    try:
-        call()
-    except StorageError as error:
-        return error
-    return None
+    assert not re.search(r"AUTH|x2x2|quo", said)
 
 
 @pytest.mark.parametrize(
     "url",
-    [
-        f"redis://:{PASSWORD}@127.0.0.1:1/0",
-        f"redis://:{QUOTED}@127.0.0.1:1/0?ssl_nothing=1",
-        f"http://:{QUOTED}@127.0.0.1",
-        f"redis://:{QUOTED}@127.0.0.1:1/0?db=s3cret",
-    ],
+    [f"redis://:{PASSWORD}@127.0.0.1:1/0", f"redis://:{QUOTED}@127.0.0.1:1/0?ssl_nothing=1"],
 )
 def test_a_url_that_cannot_be_opened(url: str) -> None:
     with pytest.raises(StorageError, match="KOSTER_REDIS_URL") as caught:

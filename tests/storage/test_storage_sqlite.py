@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import sqlite3
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -69,27 +67,6 @@ def test_every_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n
     assert (tmp_path / name).is_file()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
-@pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_the_umask_binds(tmp_path: Path, umask: int) -> None:
-    path = tmp_path / "koster" / "robots.sqlite3"
-    before = os.umask(umask)
-    try:
-        with closing(SQLiteStorage(str(path))) as storage:
-            storage.put(A, COPY)
-            made = [path.parent, *path.parent.iterdir()]
-            assert len(made) == 4
-            assert [file.name for file in made if file.stat().st_mode & umask] == []
-    finally:
-        os.umask(before)
-
-
-def test_the_file_says_what_it_is(storage: SQLiteStorage, path: Path) -> None:
-    assert execute(path, "PRAGMA application_id") == [(0x4B6F7374,)]
-    assert execute(path, "PRAGMA user_version") == [(7,)]
-    assert execute(path, "PRAGMA journal_mode") == [("wal",)]
-
-
 # Other processes
 
 WRITER = """
@@ -116,7 +93,7 @@ def written(name: str, n: int) -> tuple[Site, Copy]:
 
 
 def test_processes_that_open_and_write_at_once_lose_nothing(path: Path) -> None:
-    names, rounds = ["a", "b", "c", "d"], 100
+    names, rounds = ["a", "b", "c", "d"], 25
     for process in [start(WRITER, path, name, rounds) for name in names]:
         output(process)
     with closing(SQLiteStorage(str(path))) as storage:
@@ -145,7 +122,7 @@ def test_a_tampered_claim(storage: SQLiteStorage, path: Path, change: str) -> No
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")
-@pytest.mark.parametrize("puts", [1, 7, 50, 333])
+@pytest.mark.parametrize("puts", [1, 333])
 def test_a_killed_writer_loses_no_put_that_was_done(path: Path, puts: int) -> None:
     with start(WRITER, path, "a", 10**9) as process:
         try:
@@ -165,11 +142,6 @@ def test_a_killed_writer_loses_no_put_that_was_done(path: Path, puts: int) -> No
 
 
 # Files that cannot be used
-
-
-def test_garbage(path: Path) -> None:
-    path.write_bytes(b"User-agent: *\nDisallow: /\n" * 1000)
-    assert "file is not a database" in refusal(path)
 
 
 def filled(path: Path) -> int:
@@ -211,7 +183,7 @@ def test_octets_at_random(path: Path) -> None:
         assert outcome(damaged)
 
 
-@pytest.mark.parametrize("kept", [0.05, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("kept", [0.05, 0.9])
 def test_a_file_cut_off_in_the_middle(path: Path, kept: float) -> None:
     size = filled(path)
     with path.open("r+b") as file:
@@ -229,11 +201,7 @@ def test_a_newer_version(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    [
-        "CREATE TABLE known (site)",
-        "PRAGMA application_id = 1",
-        "PRAGMA user_version = 1",
-    ],
+    ["CREATE TABLE known (site)", "PRAGMA application_id = 1", "PRAGMA user_version = 1"],
 )
 def test_a_database_of_another_program(path: Path, statement: str) -> None:
     execute(path, "PRAGMA journal_mode = DELETE", statement)
@@ -256,16 +224,6 @@ def test_a_put_into_a_locked_file(storage: SQLiteStorage, path: Path) -> None:
         other.execute("ROLLBACK")
         storage.put(A, FAILURE)
         assert storage.get(A) == FAILURE
-
-
-@pytest.mark.slow
-def test_a_file_that_is_locked_against_readers(path: Path) -> None:
-    SQLiteStorage(str(path)).close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("PRAGMA locking_mode = EXCLUSIVE")
-        other.execute("BEGIN EXCLUSIVE")
-        other.execute("PRAGMA user_version = 1")
-        assert "locked" in refusal(path)
 
 
 FULL_DISK = """
@@ -299,88 +257,34 @@ def test_no_room_on_the_disk(path: Path) -> None:
     assert str(path) in said
 
 
-# root is not bound by file modes, so the child becomes somebody else.
-READ_ONLY = """
-import os, sys
-from scrapy_koster.protocol.access import Copy
-from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import StorageError
-from scrapy_koster.storage.sqlite import SQLiteStorage
-
-if os.getuid() == 0:
-    os.setgid(65534)
-    os.setuid(65534)
-site = Site("http", "a.example", 80)
-copy = Copy("u", 200, b"", None, None, 1.0, 2.0)
-try:
-    storage = SQLiteStorage(sys.argv[1])
-    print("get", storage.get(site) == copy)
-    storage.put(site, copy)
-except StorageError as error:
-    print(error)
-"""
-
-
-@pytest.fixture
-def public() -> Iterator[Path]:
-    """A directory that every user may enter, which tmp_path is not."""
-    directory = Path(tempfile.mkdtemp(prefix="koster-"))
-    directory.chmod(0o755)
-    try:
-        yield directory
-    finally:
-        directory.chmod(0o755)
-        shutil.rmtree(directory)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="users and modes are POSIX's")
-def test_a_directory_that_may_not_be_written(public: Path) -> None:
-    public.chmod(0o555)
-    said = output(start(READ_ONLY, public / "robots.sqlite3"))
-    assert "unable to open database file" in said
-    said = output(start(READ_ONLY, public / "koster" / "robots.sqlite3"))
-    assert "Permission denied" in said
-
-
-@pytest.mark.skipif(os.name != "posix", reason="users and modes are POSIX's")
-@pytest.mark.parametrize("journal_mode", ["WAL", "DELETE"])
-def test_a_file_that_may_not_be_written(public: Path, journal_mode: str) -> None:
-    path = public / "robots.sqlite3"
-    with closing(SQLiteStorage(str(path))) as storage:
-        storage.put(A, replace(COPY, url="u", body=b"", digest="", etag=None, last_modified=None))
-    execute(path, f"PRAGMA journal_mode = {journal_mode}")
-    path.chmod(0o444)
-    public.chmod(0o777)
-    said = output(start(READ_ONLY, path))
-    assert "get True" in said
-    assert "readonly database" in said
-
-
 # Rows that nobody put
 
 
-TAMPERED = {
-    "text": "'Disallow:'",
-    "nothing": "NULL",
-    "other octets": "x'00ff'",
-    "cut": "substr(known, 1, 50)",
-    "longer": "known || x'00'",
-    "too large": "zeroblob(13000000)",
-}
-
-
-@pytest.mark.parametrize("value", TAMPERED.values(), ids=TAMPERED)
-def test_a_tampered_value(storage: SQLiteStorage, path: Path, value: str) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        "known = 'Disallow:'",
+        "known = NULL",
+        "known = substr(known, 1, 50)",
+        "known = known || x'00'",
+        "known = zeroblob(13000000)",
+        "site = x'00'",
+        "site = CAST(x'ff' AS TEXT)",
+        "site = 'http://a.example:x'",
+        "site = 'http://a.example/robots.txt'",
+    ],
+)
+def test_a_tampered_row(storage: SQLiteStorage, path: Path, change: str) -> None:
     storage.put(A, COPY)
     storage.put(B, COPY)
-    execute(path, f"UPDATE known SET known = {value} WHERE site = '{A}'")
+    execute(path, f"UPDATE known SET {change} WHERE site = '{A}'")
     assert storage.get(A) is None
     assert dict(storage.sites()) == {B: COPY}
     storage.put(A, COPY)
     assert storage.get(A) == COPY
 
 
-@pytest.mark.parametrize("version", range(1, 7))
+@pytest.mark.parametrize("version", [1, 6])
 def test_a_file_of_an_earlier_version_is_rebuilt(path: Path, version: int) -> None:
     """Its copies are fetched again: they were those of any robot."""
     execute(
@@ -397,32 +301,6 @@ def test_a_file_of_an_earlier_version_is_rebuilt(path: Path, version: int) -> No
     assert execute(path, "PRAGMA user_version") == [(7,)]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "x'00'",
-        "CAST(x'ff' AS TEXT)",
-        "''",
-        "'a.example'",
-        "'ftp://a.example'",
-        "'http://'",
-        "'http://a.example:x'",
-        "'http://a.example:80'",
-        "'http://a.example/robots.txt'",
-        "'HTTP://a.example'",
-        "'http://a.example' || char(10)",
-        "'http://b.example:80'",
-        "'http://b.example/'",
-    ],
-)
-def test_a_tampered_site(storage: SQLiteStorage, path: Path, name: str) -> None:
-    storage.put(A, COPY)
-    storage.put(B, COPY)
-    execute(path, f"UPDATE known SET site = {name} WHERE site = '{A}'")
-    assert storage.get(A) is None
-    assert list(storage.sites()) == [(B, COPY)]
-
-
 # Values that no row can hold
 
 
@@ -434,19 +312,14 @@ def test_a_body_that_would_not_be_read_back(storage: SQLiteStorage) -> None:
         storage.put(A, replace(COPY, body=bytes(10485761)))
 
 
-@pytest.mark.parametrize(
-    "put",
-    [
-        lambda storage: storage.put(A, replace(FAILURE, reason="\udcff")),
-        lambda storage: storage.put(Site("http", "\udcff", 80), COPY),
-        lambda storage: storage.get(Site("http", "\udcff", 80)),
-    ],
-    ids=["surrogate", "site", "site asked for"],
-)
-def test_a_value_that_no_row_can_hold(
-    storage: SQLiteStorage, put: Callable[[SQLiteStorage], object]
-) -> None:
-    with pytest.raises(StorageError):
-        put(storage)
+def test_a_value_that_no_row_can_hold(storage: SQLiteStorage) -> None:
+    strange = Site("http", "\udcff", 80)
+    for call in (
+        lambda: storage.put(A, replace(FAILURE, reason="\udcff")),
+        lambda: storage.put(strange, COPY),
+        lambda: storage.get(strange),
+    ):
+        with pytest.raises(StorageError):
+            call()
     storage.put(A, COPY)
     assert storage.get(A) == COPY

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import redis
-from harness.storages import SHARED, place_of
+from harness.storages import place_of
 
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
@@ -26,15 +26,6 @@ LATE_SECS = 5.0
 
 def visit(storage: Pacing, host: str = HOST, *, secs: float = SECS, begun: bool = False) -> float:
     return storage.visit(host, now=time.time(), secs=secs, begun=begun)
-
-
-@pytest.mark.parametrize("name", SHARED)
-def test_it_outlives_the_process(name: str, tmp_path: Path) -> None:
-    place = place_of(name, tmp_path)
-    with closing(place.open()) as storage:
-        visit(storage)
-    with closing(place.open()) as storage:
-        assert visit(storage) > 0
 
 
 def test_memory_is_bounded(tmp_path: Path) -> None:
@@ -56,12 +47,9 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     ("visited", "left_secs"),
     [
         pytest.param(970.0, 0.0, id="just now over"),
-        pytest.param(970.5, 0.5, id="early"),
-        pytest.param(1000.0, 30.0, id="now"),
         pytest.param(1029.0, 59.0, id="put back by less than a gap"),
         pytest.param(1031.0, 0.0, id="put back by more"),
         pytest.param(4e9, 0.0, id="a clock of another time"),
-        pytest.param(-1e12, 0.0, id="long ago"),
     ],
 )
 def test_a_clock_that_jumped(tmp_path: Path, name: str, visited: float, left_secs: float) -> None:
@@ -76,7 +64,7 @@ def test_a_clock_that_jumped(tmp_path: Path, name: str, visited: float, left_sec
 # What somebody else put there.
 
 
-@pytest.mark.parametrize("visited", ["'later'", "x'00'", "9e999", "-9e999"])
+@pytest.mark.parametrize("visited", ["x'00'", "9e999"])
 def test_in_the_file(tmp_path: Path, visited: str) -> None:
     place = place_of("sqlite", tmp_path)
     with closing(place.open()) as storage:
@@ -87,7 +75,7 @@ def test_in_the_file(tmp_path: Path, visited: str) -> None:
         assert SECS - LATE_SECS < visit(storage) <= SECS
 
 
-@pytest.mark.parametrize("milliseconds", [None, 10**12, 2 * 30_000 + 5_000])
+@pytest.mark.parametrize("milliseconds", [None, 2 * 30_000 + 5_000])
 @pytest.mark.parametrize("kind", ["text", "list"])
 def test_in_redis(tmp_path: Path, kind: str, milliseconds: int | None) -> None:
     place = place_of("redis", tmp_path)
@@ -120,6 +108,3 @@ def test_in_redis_it_ends_by_itself(tmp_path: Path) -> None:
         while client.exists(f"{head}{{a.example}}"):
             assert time.monotonic() < end
             time.sleep(0.02)
-
-
-# Errors.
