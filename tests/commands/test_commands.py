@@ -19,19 +19,17 @@ from harness import forks
 from harness.challenge_pages import ANUBIS
 from harness.commands import ROOT, Ran, Robots, Sites
 from harness.comparison import HTML
-from harness.conformance import CASES, Case, each_case
+from harness.conformance import CASES, Case
 from harness.draft import SECTION_4
 from harness.replies import Reply, redirect
 from harness.sizes import so_many
 from harness.storages import SHARED, Place, place_of
-from scrapy import cmdline
 from scrapy.commands import ScrapyCommand
-from scrapy.settings import Settings
 
 from scrapy_koster.commands.robots import RobotsCommand
 from scrapy_koster.commands.style import takes_colours
 from scrapy_koster.protocol.access import Copy, Failure, Known
-from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import utc
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -111,19 +109,12 @@ def test_check_bounds_what_it_lists(robots: Robots) -> None:
 
 @pytest.mark.promise("docs/commands.md", "check --level; exit status 0 or 1")
 @pytest.mark.parametrize(
-    ("level", "status", "codes"),
-    [
-        ("note", 1, ["K050", "K042", "K010"]),
-        ("warning", 1, ["K042", "K010"]),
-        ("error", 1, ["K010"]),
-    ],
+    ("level", "codes"), [("note", ["K050", "K042", "K010"]), ("error", ["K010"])]
 )
-def test_check_leaves_out_what_is_less_grave(
-    robots: Robots, level: str, status: int, codes: list[str]
-) -> None:
+def test_check_leaves_out_what_is_less_grave(robots: Robots, level: str, codes: list[str]) -> None:
     body = b"User-agent: a\nAllow:\nDisallow: /*\nAllow\n"
     ran = robots("check", "--level", level, "-", stdin=body)
-    assert (ran.status, re.findall(r"K\d+", ran.out)) == (status, codes)
+    assert (ran.status, re.findall(r"K\d+", ran.out)) == (1, codes)
     assert robots("check", "--level", level, "-", stdin=body[:20]).status == (level == "note")
 
 
@@ -140,41 +131,33 @@ AS_SENT: dict[str, tuple[bool, int | None]] = {
 }
 
 
-# Cases for a test of the text, too: a sample, because the objects are the same.
-TOLD_AS_TEXT = {case.id for case in CASES[:: so_many(8, 1)]}
+# A sample: tests/protocol has all cases, and the command decides with the same function.
+SAMPLE = [case for n, case in enumerate(CASES) if case.id in AS_SENT or n % so_many(16, 1) == 0]
 
 
 @pytest.mark.promise("docs/commands.md", "explain: the line that decides, by both standards")
-@each_case
+@pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.id)
 def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case) -> None:
     (tmp_path / "a.txt").write_bytes(case.body)
-    agent = f"--agent={case.agent}"
-    ran = robots("explain", "--json", "--robots", "a.txt", agent, "--", case.url)
-    [verdict] = ran.objects
+    given = ["--robots", "a.txt", f"--agent={case.agent}", "--", case.url]
+    [verdict] = robots("explain", "--json", *given).objects
     allowed, number = AS_SENT.get(case.id, (case.allowed, case.line))
     assert (verdict["allowed"], verdict["line"]) == (allowed, number)
-    assert ran.status == (0 if allowed else 1)
-    by_rfc9309 = verdict["rfc9309"]["allowed"]
     assert (verdict["draft"]["allowed"], verdict["draft"]["line"]) == (allowed, number)
-    if case.id not in TOLD_AS_TEXT:
-        return
-    text = robots("explain", "--robots", "a.txt", agent, "--", case.url)
-    assert text.status == ran.status
-    assert text.out.startswith("allowed " if allowed else "forbidden ")
-    marked = re.findall(DRAFT_COLUMN, text.out)
-    assert marked == ([] if number is None else [str(number)])
-    assert f"\n  draft     {'allowed' if allowed else 'forbidden'}" in text.out
-    assert f"\n  RFC 9309  {'allowed' if by_rfc9309 else 'forbidden'}" in text.out
-    marked = re.findall(RFC_9309_COLUMN, text.out)
-    line = verdict["rfc9309"]["line"]
-    assert marked == ([] if line is None else [str(line)])
+    rfc9309 = verdict["rfc9309"]
+    text = robots("explain", *given)
+    assert text.status == (0 if allowed else 1)
+    words = {True: "allowed", False: "forbidden"}
+    assert text.out.startswith(f"{words[allowed]} ")
+    assert f"\n  draft     {words[allowed]}" in text.out
+    assert f"\n  RFC 9309  {words[rfc9309['allowed']]}" in text.out
+    for column, line in ((DRAFT_COLUMN, number), (RFC_9309_COLUMN, rfc9309["line"])):
+        assert re.findall(column, text.out) == ([] if line is None else [str(line)])
 
 
 HEADERS = [
     ("Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)",
      "gptbot, from the header"),
-    ("Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0", "mozilla"),
-    ("FigTree/0.1 Robot libwww-perl/5.04", "figtree"),
     ("FigTree", "figtree"),
 ]  # fmt: skip
 
@@ -194,7 +177,6 @@ def test_explain_finds_the_name_in_a_header(robots: Robots, header: str, shown: 
     [
         (b"<!DOCTYPE html><p>no</p>", "HTML", "an HTML page, and no robots.txt", 0),
         ("User-agent: *\nDisallow: /\n".encode("utf-16"), "UTF-16", "many robots can read no", 1),
-        ("User-agent: *\nDisallow: /\n".encode("utf-16-be"), "UTF-16", "it is decoded here", 1),
         (b"User-agent: *\nDisallow: /\n", None, "", 1),
     ],
 )
@@ -222,30 +204,20 @@ def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
 
 
 @pytest.mark.promise("docs/commands.md", "explain: for several URLs, the highest exit status")
-def test_explain_of_several_urls_is_as_bad_as_the_worst(robots: Robots, file: Path) -> None:
-    urls = [f"http://www.fict.org{path}" for path in ("/serv", "/orgo.gif", "/org/")]
-    ran = robots("explain", "--json", "--robots", file, *urls)
-    assert (ran.status, [row["allowed"] for row in ran.objects]) == (1, [True, False, True])
-    text = robots("explain", "--robots", file, *urls).out
-    assert re.findall(r"(?m)^(allowed|forbidden) (\S+)", text) == [
-        ("allowed", urls[0]),
-        ("forbidden", urls[1]),
-        ("allowed", urls[2]),
-    ]
-
-
 @pytest.mark.promise("docs/commands.md", "explain: a host without a scheme means https")
-def test_explain_of_a_host_assumes_https_and_says_so(robots: Robots, file: Path) -> None:
-    hosts = ("www.fict.org/orgo.gif", "WWW.fict.org:8080", "localhost")
-    ran = robots("explain", "--json", "--robots", file, *hosts, "http://fict.org/")
-    assert [row["url"] for row in ran.objects] == [
-        "https://www.fict.org/orgo.gif",
-        "https://www.fict.org:8080",
-        "https://localhost",
-        "http://fict.org/",
+def test_explain_of_several_urls_and_of_hosts(robots: Robots, file: Path) -> None:
+    given = ("http://www.fict.org/serv", "www.fict.org/orgo.gif", "WWW.fict.org:8080/org/")
+    ran = robots("explain", "--json", "--robots", file, *given)
+    urls = [given[0], "https://www.fict.org/orgo.gif", "https://www.fict.org:8080/org/"]
+    assert [(row["url"], row["allowed"]) for row in ran.objects] == [
+        (url, url != urls[1]) for url in urls
     ]
-    assert ran.err.count(": https is assumed\n") == 3
+    assert ran.status == 1
+    assert ran.err.count(": https is assumed\n") == 2
     assert "www.fict.org/orgo.gif: https is assumed\n" in ran.err
+    text = robots("explain", "--robots", file, *given).out
+    words = ("allowed", "forbidden", "allowed")
+    assert re.findall(r"(?m)^(allowed|forbidden) (\S+)", text) == [*zip(words, urls, strict=True)]
 
 
 @pytest.mark.promise("docs/commands.md", "explain: hazard")
@@ -279,20 +251,14 @@ def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, wo
 
 
 @pytest.mark.promise("docs/commands.md", "explain: robot and names")
-@pytest.mark.parametrize("reading", ["KosterRobotParser", "Rfc9309RobotParser"])
-@pytest.mark.parametrize(
-    ("record", "name"), [("b", "b"), ("a", "a"), ("c", "a")], ids=["second", "first", "none"]
-)
-def test_explain_names_the_name_that_matched(
-    robots: Robots, *, record: str, name: str, reading: str
-) -> None:
+@pytest.mark.parametrize(("record", "name"), [("b", "b"), ("a", "a"), ("c", "a")])
+def test_explain_names_the_name_that_matched(robots: Robots, record: str, name: str) -> None:
     body = f"User-agent: {record}\nDisallow: /x\n\nUser-agent: *\nDisallow: /x\n".encode()
-    settings = {"KOSTER_PARSER": f"scrapy_koster.{reading}"}
     run = ["explain", "-s", "ROBOTSTXT_USER_AGENT=a,b", "--robots", "-", "http://h/x"]
-    ran = robots(*run, stdin=body, **settings)
+    ran = robots(*run, stdin=body)
     assert ran.status == 1
     assert f"\n  robot     {name}, of a, b\n" in ran.out
-    [row] = robots(*run, "--json", stdin=body, **settings).objects
+    [row] = robots(*run, "--json", stdin=body).objects
     assert (row["robot"], row["names"]) == (name, ["a", "b"])
     assert row["line"] == (5 if record == "c" else 2)
 
@@ -301,11 +267,9 @@ def test_explain_names_the_name_that_matched(
     ("page", "settings", "status", "ground"),
     [
         (HTML, {}, 0, "rule"),
-        (HTML, {"KOSTER_HTML_ROBOTSTXT": "defer"}, 3, "unavailable"),
         (HTML, {"KOSTER_HTML_ROBOTSTXT": "disallow"}, 1, "html"),
         (ANUBIS, {}, 3, "unavailable"),
         (ANUBIS, {"KOSTER_UNAVAILABLE": "allow"}, 0, "unavailable"),
-        (ANUBIS, {"KOSTER_HTML_ROBOTSTXT": "disallow"}, 1, "html"),
     ],
 )
 def test_explain_of_an_html_page(
@@ -362,7 +326,6 @@ def test_explain_is_for_the_robot_of_the_settings(
     [
         ("scrapy_koster.parsers.koster.KosterRobotParser", True, "3.2.2"),
         ("scrapy_koster.parsers.strictest.StrictestRobotParser", False, "2.2.3"),
-        ("scrapy_koster.Rfc9309RobotParser", False, "2.2.3"),
         ("scrapy.robotstxt.ProtegoRobotParser", False, "ProtegoRobotParser"),
     ],
 )
@@ -390,10 +353,8 @@ IGNORED = 'ignored; with KOSTER_CRAWL_DELAY = "obey"'
     ("settings", "fate"),
     [
         ({}, f"{IGNORED} 60 s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"),
-        ({"KOSTER_CRAWL_DELAY_MAX_SECS": 300}, f"{IGNORED} kept"),
         (OBEY, "60 s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"),
         (OBEY | {"KOSTER_CRAWL_DELAY_MAX_SECS": 300.0}, "kept"),
-        (OBEY | {"KOSTER_CRAWL_DELAY": "refuse", "KOSTER_CRAWL_DELAY_MAX_SECS": 300}, "kept"),
     ],
 )
 def test_explain_names_the_delay(robots: Robots, settings: dict[str, Any], fate: str) -> None:
@@ -461,99 +422,83 @@ def test_explain_forbids_what_a_crawl_with_purposes_refuses(robots: Robots) -> N
 
 @pytest.mark.promise("docs/commands.md", "explain: a fresh copy, or one fetch, which is stored")
 def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
-    site = sites.server.site()
+    site, down = sites.server.site(), sites.server.down()
     site.robots = SECTION_4
     settings = {"USER_AGENT": "FigTree/0.1", "FEEDS": {"items.json": {"format": "json"}}}
-    urls = [site.url("/serv"), site.url("/orgo.gif")]
-    for source in ("fetched", "storage"):
-        ran = sites.run("explain", "--json", *urls, **settings)
-        assert (ran.status, ran.err) == (1, "")
-        verdicts = ran.objects
-        assert [(row["allowed"], row["line"]) for row in verdicts] == [(True, 14), (False, 16)]
-        assert {row["source"] for row in verdicts} == {source}
-        assert {row["robots_url"] for row in verdicts} == {site.url("/robots.txt")}
-        assert {row["status"] for row in verdicts} == {200}
-        assert verdicts[0]["fetched"] < verdicts[0]["expires"]
-    assert site.asked("/robots.txt") == 1
-    assert site.asked("/serv") == 0
-    assert site.requests[0].header("User-Agent") == "FigTree/0.1"
+    ran = sites.run("explain", "--json", site.url("/serv"), site.url("/orgo.gif"), **settings)
+    assert (ran.status, ran.err) == (1, "")
+    assert [(row["allowed"], row["line"]) for row in ran.objects] == [(True, 14), (False, 16)]
+    for row in ran.objects:
+        assert (row["source"], row["status"]) == ("fetched", 200)
+        assert row["robots_url"] == site.url("/robots.txt")
+        assert row["fetched"] < row["expires"]
     assert not (sites.folder / "items.json").exists()
-    text = sites.run("explain", site.url("/serv"), **settings)
+    text = sites.run("explain", site.url("/serv"), down.url("/"), **settings)
+    assert text.status == 3
     assert "\n  fetched   20" in text.out
     assert ", fresh until 20" in text.out
+    assert f"\nunavailable {down.url('/')}\n" in text.out
+    assert "\n  retry     not asked again before 20" in text.out
+    assert [asked.path for asked in site.requests] == ["/robots.txt"]
+    assert site.requests[0].header("User-Agent") == "FigTree/0.1"
 
 
 @pytest.mark.promise("docs/commands.md", "explain --refresh: a failure is not stored")
 def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
     site = sites.server.site()
-    site.robots = [
-        "User-agent: *\nDisallow: /",
-        Reply(503),
-        "User-agent: *\nDisallow: /other",
-        Reply(500),
-    ]
+    site.robots = ["User-agent: *\nDisallow: /", Reply(503), "User-agent: *\nDisallow: /other"]
     url, refresh = site.url("/page"), ("explain", "--refresh", "--json", site.url("/page"))
-    assert sites.run("explain", "--json", url).status == 1
+    assert sites.run(*refresh).status == 1
     assert sites.run(*refresh).status == 3
-    assert sites.run("explain", "--json", url).objects[0]["source"] == "storage"
+    [verdict] = sites.run("explain", "--json", url).objects
+    assert (verdict["allowed"], verdict["source"]) == (False, "storage")
     [verdict] = sites.run(*refresh).objects
     assert (verdict["allowed"], verdict["source"]) == (True, "fetched")
-    [verdict] = sites.run("explain", "--json", url).objects
-    assert (verdict["allowed"], verdict["source"]) == (True, "storage")
     assert site.asked("/robots.txt") == 3
-
-
-def test_explain_asks_a_site_that_failed_when_its_retry_is_due(sites: Sites) -> None:
-    site = sites.server.site()
-    site.robots = [Reply(503), ""]
-    explain = ("explain", site.url("/page"))
-    assert sites.run(*explain, KOSTER_DEFER_FIRST_SECS=0.01).status == 3
-    assert sites.run(*explain).status == 0
-    assert site.asked("/robots.txt") == 2
 
 
 @pytest.mark.promise("docs/commands.md", "explain: ground; exit status 3")
 @pytest.mark.parametrize(
-    ("http", "settings", "expected"),
+    ("settings", "expected"),
     [
-        (404, {}, (0, "unrestricted", "HTTP 404, unrestricted (3.1)")),
-        (403, {}, (1, "restricted", "HTTP 403, restricted (3.1)")),
-        (403, {"KOSTER_RESTRICTED": "allow"}, (0, "unrestricted", "unrestricted (3.1)")),
         (
-            404,
-            {"KOSTER_MISSING": "disallow"},
-            (1, "missing", "HTTP 404, missing, which KOSTER_MISSING disallows (3.1)"),
+            {},
+            {
+                404: (0, "unrestricted", "HTTP 404, unrestricted (3.1)"),
+                403: (1, "restricted", "HTTP 403, restricted (3.1)"),
+                503: (3, "unavailable", "it cannot be retrieved (HTTP 503), 1 attempt failed"),
+            },
         ),
         (
-            200,
-            {"KOSTER_MISSING": "disallow"},
-            (1, "missing", "HTTP 200 without a record, missing, which KOSTER_MISSING disallows"),
+            {"KOSTER_RESTRICTED": "allow", "KOSTER_UNAVAILABLE": "allow"},
+            {
+                403: (0, "unrestricted", "unrestricted (3.1)"),
+                503: (0, "unavailable", "it cannot be retrieved"),
+            },
         ),
-        (503, {}, (3, "unavailable", "it cannot be retrieved (HTTP 503), 1 attempt failed")),
-        (503, {"KOSTER_UNAVAILABLE": "allow"}, (0, "unavailable", "it cannot be retrieved")),
-        (503, {"KOSTER_UNAVAILABLE": "disallow"}, (3, "unavailable", "it cannot be retrieved")),
+        (
+            {"KOSTER_MISSING": "disallow"},
+            {
+                404: (1, "missing", "HTTP 404, missing, which KOSTER_MISSING disallows (3.1)"),
+                200: (1, "missing", "HTTP 200 without a record, missing, which KOSTER_MISSING"),
+            },
+        ),
     ],
 )
 def test_explain_of_sites_without_rules(
-    sites: Sites, http: int, settings: dict[str, Any], expected: tuple[int, str, str]
+    sites: Sites, settings: dict[str, Any], expected: dict[int, tuple[int, str, str]]
 ) -> None:
-    status, ground, said = expected
-    site = sites.server.site()
-    site.robots = Reply(http)
-    ran = sites.run("explain", "--json", site.url("/"), **settings)
-    [verdict] = ran.objects
-    assert (ran.status, ran.err) == (status, "")
-    assert (verdict["ground"], verdict["allowed"]) == (ground, status == 0)
-    assert verdict["status"] == (None if http == 503 else http)
-    assert said in verdict["because"]
-
-
-def test_explain_of_a_site_that_is_not_there(sites: Sites) -> None:
-    site = sites.server.down()
-    ran = sites.run("explain", site.url("/"))
-    assert ran.status == 3
-    assert ran.out.startswith(f"unavailable {site.url('/')}\n")
-    assert "\n  retry     not asked again before 20" in ran.out
+    urls = []
+    for http in expected:
+        site = sites.server.site()
+        site.robots = Reply(http)
+        urls.append(site.url("/"))
+    ran = sites.run("explain", "--json", *urls, **settings)
+    assert (ran.status, ran.err) == (max(status for status, _, _ in expected.values()), "")
+    for verdict, (http, (status, ground, said)) in zip(ran.objects, expected.items(), strict=True):
+        assert (verdict["ground"], verdict["allowed"]) == (ground, status == 0)
+        assert verdict["status"] == (None if http == 503 else http)
+        assert said in verdict["because"]
 
 
 @pytest.mark.promise("docs/commands.md", "check URL: the Content-Type")
@@ -571,28 +516,26 @@ def test_check_tells_how_a_site_serves_its_file(sites: Sites) -> None:
         assert told == dict(zip(urls, (["K007"], ["K007"], [], ["K007"]), strict=True))
         assert (ran.status, ran.err) == (1, "")
     assert plain.asked("/robots.txt") == 2
-    assert sites.run("check", plain.url("/")).status == 0
 
 
 @pytest.mark.promise("docs/commands.md", "the first 100 Sitemap lines")
-def test_sitemaps(sites: Sites) -> None:
-    site = sites.server.site()
+def test_sitemaps(sites: Sites, robots: Robots) -> None:
+    site, hostile, failing = (sites.server.site() for _ in range(3))
     many = "".join(f"Sitemap: /{n}.xml\n" for n in range(200))
     site.robots = f"sitemap : /first.xml # x\nSitemap:\nUser-agent: *\nDisallow:\n{many}"
+    hostile.robots = f"Sitemap: http://a/\x1b[2J\u2028{'x' * 5000}\n"
+    failing.robots = Reply(503)
+    urls = [each.url("/") for each in (site, hostile, failing)]
     said = ["/first.xml", *(f"/{n}.xml" for n in range(99))]
-    [verdict] = sites.run("explain", "--json", site.url("/")).objects
-    assert verdict["sitemaps"] == said
-    [shown] = sites.run("cache", "show", "--json", site.url("/")).objects
-    assert shown["sitemaps"] == said
-    assert "\n  sitemap       /first.xml\n" in sites.run("cache", "show", site.url("/")).out
-    site.robots = f"Sitemap: http://a/\x1b[2J\u2028{'x' * 5000}\n"
-    [verdict] = sites.run("explain", "--refresh", "--json", site.url("/")).objects
-    [hostile] = verdict["sitemaps"]
-    assert hostile.isprintable()
-    assert len(hostile) == 1000
-    site.robots = Reply(503)
-    [verdict] = sites.run("explain", "--refresh", "--json", site.url("/")).objects
-    assert verdict["sitemaps"] == []
+    first, [shown], nothing = (
+        verdict["sitemaps"] for verdict in sites.run("explain", "--json", *urls).objects
+    )
+    assert (first, nothing) == (said, [])
+    assert shown.isprintable()
+    assert len(shown) == 1000
+    stored = {"KOSTER_SQLITE_PATH": str(sites.folder / "robots.sqlite3")}
+    assert robots("cache", "show", "--json", urls[0], **stored).objects[0]["sitemaps"] == said
+    assert "\n  sitemap       /first.xml\n" in robots("cache", "show", urls[0], **stored).out
 
 
 @pytest.mark.promise("docs/commands.md", "check URL: the robots.txt of its site; exit status 3")
@@ -612,10 +555,9 @@ def test_check_asks_sites_too(sites: Sites) -> None:
 
 def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:
     settings = {"DOWNLOADER_MIDDLEWARES": {"no.such.Middleware": 1}, "LOG_LEVEL": "CRITICAL"}
-    for verb in ("explain", "check"):
-        ran = sites.run(verb, sites.server.site().url("/"), **settings)
-        assert (ran.status, ran.out) == (3, "")
-        assert "the crawl ended before robots.txt was fetched" in ran.err
+    ran = sites.run("check", "http://127.0.0.1:1/", **settings)
+    assert (ran.status, ran.out) == (3, "")
+    assert "the crawl ended before robots.txt was fetched" in ran.err
 
 
 # cache
@@ -649,6 +591,7 @@ def stored(place: Place) -> dict[str, Any]:
 
 
 @pytest.mark.promise("docs/commands.md", "cache list")
+@pytest.mark.promise("docs/commands.md", "cache list --json")
 def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "list", **stored)
     assert (ran.status, ran.err) == (0, "")
@@ -660,12 +603,6 @@ def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
         ["http://stale.example", "timeout", "-", utc(1e9), "-", "scrapy"],
         [SITE, "HTTP 200", str(len(SECTION_4)), utc(NOW), utc(NOW + 9e8), "scrapy"],
     ]
-    starts = {line.find("HTTP") for line in ran.out.splitlines() if "HTTP" in line}
-    assert len(starts) == 1
-
-
-@pytest.mark.promise("docs/commands.md", "cache list --json")
-def test_cache_list_in_json(robots: Robots, stored: dict[str, Any]) -> None:
     rows = {row["site"]: row for row in robots("cache", "list", "--json", **stored).objects}
     assert set(rows) == set(KNOWN)
     assert rows[SITE] == {
@@ -684,6 +621,7 @@ def test_cache_list_in_json(robots: Robots, stored: dict[str, Any]) -> None:
 
 
 @pytest.mark.promise("docs/commands.md", "cache show, with the file")
+@pytest.mark.promise("docs/commands.md", "cache: a host with a port, and without; exit status 1")
 def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "show", SITE, **stored)
     assert ran.status == 0
@@ -705,10 +643,6 @@ def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     )
     [row] = robots("cache", "show", "www.fict.org", "--json", **stored).objects
     assert row["body"] == SECTION_4
-
-
-@pytest.mark.promise("docs/commands.md", "cache: a host with a port, and without; exit status 1")
-def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, Any]) -> None:
     down = robots("cache", "show", "http://down.example/page", **stored)
     assert (down.status, down.out.count("\n")) == (0, 8)
     assert "  attempts      2\n" in down.out
@@ -766,27 +700,18 @@ def test_cache_that_fails(robots: Robots, tmp_path: Path) -> None:
         ),
         ("check", "the following arguments are required: FILE|URL|-"),
         ("check nowhere.txt", "cannot read 'nowhere.txt': No such file or directory; give a file"),
-        ("check .", "cannot read '.': Is a directory"),
         ("check - --what", "not understood: --what; see scrapy robots check -h"),
-        ("check - --level grave", "invalid choice: 'grave'"),
         ("check http://a/ http:///x", "no site in the URL 'http:///x'"),
         ("explain", "the following arguments are required: URL"),
         ("explain ftp://fict.org/", "not an http or https URL: 'ftp://fict.org/'; write https://"),
         ("explain www.fict.org:b", "not an http or https URL: 'www.fict.org:b'; write https://"),
-        ("explain http://a:b/", "no site in the URL 'http://a:b/'"),
         ("explain --robots nowhere.txt http://a/", "cannot read 'nowhere.txt'"),
         ("explain --robots - http://a/ -s KOSTER_MAX_BYTES=0", "KOSTER_MAX_BYTES: '0' is not"),
-        ("explain http://a/ -s ROBOTSTXT_USER_AGENT=(a)", "does not begin with a name token"),
         ("explain -s NONSENSE http://a/", "Invalid -s value, use -s NAME=VALUE"),
         ("explain http://a/ --robots - --refresh", "give one of --robots, --refresh and --at"),
-        ("cache", "usage: scrapy robots cache [-h]"),
         ("cache", "the following arguments are required: list|show|forget"),
-        ("cache list x", "not understood: x; see scrapy robots cache -h"),
-        ("cache show", "the following arguments are required: SITE"),
         ("cache show ftp://a/", "no http or https URL: 'ftp://a/'"),
-        ("cache show a:b", "no site in the URL"),
         ("cache forget", "name the sites to forget, or give --all"),
-        ("cache forget --all a", "name the sites to forget, or give --all"),
         ("cache list -s KOSTER_MEMORY_SITES=x", "Invalid KOSTER_MEMORY_SITES: 'x' is not a whole"),
     ],
 )
@@ -803,7 +728,6 @@ def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
         ("check", "0 clean, 1 findings, 2 wrong usage, 3"),
         ("explain", "0 allowed, 1 forbidden, 2 wrong usage, 3"),
         ("cache", "0 done, 1 a site is not stored, 2 wrong usage, 3"),
-        ("cache forget", "0 done, 1 a site is not stored, 2 wrong usage, 3"),
         ("report", "0 done, 2 wrong usage, 3"),
     ],
 )
@@ -837,12 +761,6 @@ def test_the_entry_point(tmp_path: Path) -> None:
     assert not command.requires_project
 
 
-def test_scrapy_lists_it(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cmdline.execute(["scrapy"], Settings({"COMMANDS_MODULE": "scrapy_koster.commands"}))
-    assert re.search(r"(?m)^  robots +Check and explain a robots.txt", capsys.readouterr().out)
-
-
 # Colours and escaped text
 
 
@@ -857,10 +775,7 @@ class Terminal(io.StringIO):
     [
         (Terminal(), {}, True),
         (Terminal(), {"NO_COLOR": "1"}, False),
-        (Terminal(), {"NO_COLOR": ""}, True),
-        (Terminal(), {"TERM": "dumb"}, False),
         (Terminal(), {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
-        (io.StringIO(), {}, False),
         (io.StringIO(), {"FORCE_COLOR": "1"}, True),
     ],
 )
@@ -871,6 +786,7 @@ def test_colours(stream: io.StringIO, environ: dict[str, str], coloured: bool) -
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_colours_change_no_text(
     robots: Robots, stored: dict[str, Any], file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -893,6 +809,7 @@ NASTY_HOST = "a\u2028b\u202e\x9b31m\x1bc.example"
 
 
 @pytest.mark.promise("docs/commands.md", "text from the network is escaped and shortened")
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str, Any]) -> None:
     with closing(place.open("scrapy")) as storage:
         site = site_of(f"http://{NASTY_HOST}/")
@@ -929,46 +846,42 @@ def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str
             assert all(len(line) < 1300 for line in ran.out.splitlines())
 
 
+@pytest.fixture
+def many_stored(tmp_path: Path) -> list[str]:
+    """Return a command that writes more than a pipe takes."""
+    path = str(tmp_path / "robots.sqlite3")
+    with closing(SQLiteStorage(path, "scrapy")) as storage:
+        for number in range(3000):
+            site = Site("http", f"{number}.example", 80)
+            storage.put(site, Failure("HTTP 503", 1, 1e9, 1e9, 1e9, None))
+    command = [sys.executable, "-m", "scrapy", "robots", "cache", "forget", "--all"]
+    return [*command, "-s", f"KOSTER_SQLITE_PATH={path}"]
+
+
+def started(command: list[str], folder: Path, **given: Any) -> forks.Popen:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    return forks.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True, **given)
+
+
 @pytest.mark.promise("docs/commands.md", "exit status 4: standard output is full")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_standard_output_that_is_full_or_closed(tmp_path: Path, in_a_process: Robots) -> None:
-    in_a_process("cache", "list")  # writes the project
-    (tmp_path / "bad.txt").write_bytes(b"User-agent: *\nDisallow: /a*\n")
-    path = os.pathsep.join([str(ROOT), *sys.path])
-    for redirection, said in ((">/dev/full", "No space left on device"), (">&-", "Traceback")):
-        ran = subprocess.run(
-            f"{shlex.quote(sys.executable)} -m scrapy robots check bad.txt {redirection}",
-            shell=True,
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path},
-            stderr=subprocess.PIPE,
-            timeout=forks.ENDS_SECS,
-            check=False,
-        )
-        assert (ran.returncode, said in ran.stderr.decode()) == (4, True)
+def test_standard_output_that_is_full(tmp_path: Path, many_stored: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = started(many_stored, tmp_path, stdout=full)
+    _, err = process.communicate(timeout=forks.ENDS_SECS)
+    assert (process.returncode, "No space left on device" in err) == (4, True)
 
 
-def test_what_nobody_reads_is_done_all_the_same(tmp_path: Path, in_a_process: Robots) -> None:
-    storage = SQLiteStorage(str(tmp_path / "robots.sqlite3"), "scrapy")
-    for number in range(3000):
-        site = site_of(f"http://{number}.example")
-        assert site is not None
-        storage.put(site, Failure("HTTP 503", 1, 1e9, 1e9, 1e9, None))
-    storage.close()
-    settings = {"KOSTER_SQLITE_PATH": str(tmp_path / "robots.sqlite3")}
-    in_a_process("check", "nowhere", **settings)  # writes the project
-    path = os.pathsep.join([str(ROOT), *sys.path])
-    ran = subprocess.run(
-        f"{shlex.quote(sys.executable)} -m scrapy robots cache forget --all | head -n 1",
-        shell=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        timeout=forks.ENDS_SECS,
-        check=True,
-    )
-    assert (ran.stdout.count(b"\n"), ran.stderr) == (1, b"")
-    assert in_a_process("cache", "list", **settings).out == "nothing is stored\n"
+def test_what_nobody_reads_is_done_all_the_same(tmp_path: Path, many_stored: list[str]) -> None:
+    with started(many_stored, tmp_path, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("forgotten: http://")
+        process.stdout.close()
+        process.wait(forks.ENDS_SECS)
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    with closing(SQLiteStorage(str(tmp_path / "robots.sqlite3"), "scrapy")) as storage:
+        assert list(storage.sites()) == []
 
 
 # docs/commands.md

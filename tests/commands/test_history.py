@@ -12,7 +12,7 @@ from harness.commands import Robots
 from harness.comparison import RULES
 from harness.crawling import Crawl
 from harness.replies import Hang, Raw, Reply, Reset, redirect
-from harness.server import Server, Site
+from harness.server import Server
 from harness.sizes import so_many
 from harness.virtual import time
 
@@ -20,7 +20,7 @@ from scrapy_koster import KosterRobotParser
 from scrapy_koster.commands.subcommand import time_of
 from scrapy_koster.protocol.wording import utc
 
-SITES = so_many(60, 300)
+SITES = so_many(20, 300)
 WEEK = 604_800
 VERSIONS = [
     "User-agent: *\nDisallow: /a\n",
@@ -109,25 +109,19 @@ def _now() -> str:
     return utc(time.time() + 5)
 
 
-async def a_crawl_that_sees_all_versions(
-    crawl: Crawl, site: Site, clock: JumpingClock
-) -> list[float]:
-    """Crawl the site two times for every version, with expired copies. Return the times."""
+@pytest.mark.promise("docs/commands.md", "history: the versions; --json")
+@pytest.mark.promise("docs/commands.md", "history --diff; explain --at as text")
+@pytest.mark.promise("docs/evidence.md", "how a robots.txt changed")
+async def test_four_versions(crawl: Crawl, server: Server, folder: Path, robots: Robots) -> None:
+    """Each is crawled two times, and the copy of the first crawl has expired in the second."""
+    site, clock, days = server.site(), JumpingClock(), []
     crawl.clock = clock
-    days = []
     for version in VERSIONS:
         site.robots = Reply(200, version, headers={"ETag": f'"{len(version)}"'})
         days.append(clock.epoch())
         for _ in range(2):
             await crawl(urls=[site.url("/a"), site.url("/b")])
             clock.ahead += WEEK + 60
-    return days
-
-
-@pytest.mark.promise("docs/commands.md", "history: the versions; --json")
-async def test_four_versions(crawl: Crawl, server: Server, folder: Path, robots: Robots) -> None:
-    site, clock = server.site(), JumpingClock()
-    days = await a_crawl_that_sees_all_versions(crawl, site, clock)
     ran = robots("history", site.url(""), "--archive", folder, "--json", "--diff")
     assert ran.status == 0, ran.err
     assert [told["seen"] for told in ran.objects] == [2] * 4
@@ -135,29 +129,17 @@ async def test_four_versions(crawl: Crawl, server: Server, folder: Path, robots:
     for day, told in zip(days, ran.objects, strict=True):
         assert utc(day) <= told["first_seen"] <= utc(day + 30)
         assert utc(day + WEEK + 60) <= told["last_seen"] <= utc(day + WEEK + 90)
-    assert ran.objects[2]["changes"] == [
-        {"added": 2, "text": "Disallow: /a"},
-    ]
+    assert ran.objects[2]["changes"] == [{"added": 2, "text": "Disallow: /a"}]
+    explain = ["explain", "--archive", folder, "--at"]
     for day, version in zip(days, VERSIONS, strict=True):
-        for later in (30, WEEK, WEEK + 90, 2 * WEEK):
-            at = utc(day + later)
-            ran = robots(
-                "explain", "--at", at, "--archive", folder, "--json",
-                site.url("/a"), site.url("/b"),
-            )  # fmt: skip
-            assert [told["allowed"] for told in ran.objects] == [
+        for later in (30, 2 * WEEK):
+            urls = [site.url("/a"), site.url("/b")]
+            told = robots(*explain, utc(day + later), "--json", *urls).objects
+            assert [each["allowed"] for each in told] == [
                 f"Disallow: {path}\n" not in version for path in ("/a", "/b")
             ]
-            assert [told["is_current"] for told in ran.objects] == [True, True]
-
-
-@pytest.mark.promise("docs/commands.md", "history --diff; explain --at as text")
-@pytest.mark.promise("docs/evidence.md", "how a robots.txt changed")
-async def test_the_text_of_both(crawl: Crawl, server: Server, folder: Path, robots: Robots) -> None:
-    site, clock = server.site(), JumpingClock()
-    days = await a_crawl_that_sees_all_versions(crawl, site, clock)
-    ran = robots("history", site.url(""), "--archive", folder, "--diff")
-    lines = ran.out.splitlines()
+            assert [each["is_current"] for each in told] == [True, True]
+    lines = robots("history", site.url(""), "--archive", folder, "--diff").out.splitlines()
     assert lines[0] == site.url("").rstrip("/")
     assert lines[1].split() == ["FIRST", "SEEN", "LAST", "SEEN", "SEEN", "HTTP", "BYTES", "DIGEST"]
     assert [line for line in lines if line.startswith(("+ ", "- "))] == [
@@ -165,17 +147,15 @@ async def test_the_text_of_both(crawl: Crawl, server: Server, folder: Path, robo
         "+     2  Disallow: /a",
         "-     2  Disallow: /a", "-     3  Disallow: /b", "+     2  Disallow:",
     ]  # fmt: skip
-    ran = robots("explain", "--at", utc(days[0] + 2), "--archive", folder, site.url("/a"))
+    ran = robots(*explain, utc(days[0] + 2), site.url("/a"))
     assert ran.status == 1
-    assert "forbidden" in ran.out
-    assert "sha256:" in ran.out
-    assert "<urn:uuid:" in ran.out
-    expired = robots("explain", "--at", utc(days[3] + 9 * WEEK), "--archive", folder, site.url("/"))
-    assert "expired by then" in expired.out
-    assert expired.status == 0
+    assert all(said in ran.out for said in ("forbidden", "sha256:", "<urn:uuid:"))
+    expired = robots(*explain, utc(days[3] + 9 * WEEK), site.url("/"))
+    assert (expired.status, "expired by then" in expired.out) == (0, True)
 
 
-async def test_a_site_that_fails(
+@pytest.mark.promise("docs/commands.md", "history: exit status 1 and 3")
+async def test_a_site_that_fails_and_what_the_archive_does_not_have(
     crawl: Crawl, server: Server, folder: Path, robots: Robots
 ) -> None:
     site = server.site()
@@ -185,8 +165,12 @@ async def test_a_site_that_fails(
     assert "failures: 1, the last at" in ran.out
     assert "HTTP 503" in ran.out
     ran = robots("explain", "--at", _now(), "--archive", folder, site.url("/"))
-    assert ran.status == 3
-    assert "HTTP 503" in ran.out
+    assert (ran.status, "HTTP 503" in ran.out) == (3, True)
+    ran = robots("history", "other.example", "--archive", folder)
+    assert (ran.status, "nothing about other.example" in ran.err) == (1, True)
+    early = ("explain", "--at", "1999-01-01T00:00:00+02:00", "--archive", folder)
+    ran = robots(*early, site.url("/"))
+    assert (ran.status, "nothing about its site by then" in ran.err) == (3, True)
 
 
 class Blank(KosterRobotParser):
@@ -217,38 +201,13 @@ def test_without_an_archive(robots: Robots, tmp_path: Path) -> None:
         assert "A crawl writes one" in ran.err
 
 
-@pytest.mark.promise("docs/commands.md", "history: exit status 1 and 3")
-async def test_what_the_archive_does_not_have(
-    crawl: Crawl, server: Server, folder: Path, robots: Robots
-) -> None:
-    site = server.site()
-    site.robots = RULES
-    await crawl(urls=[site.url("/secret")])
-    ran = robots("history", "other.example", "--archive", folder)
-    assert ran.status == 1
-    assert "nothing about other.example" in ran.err
-    early = ("explain", "--at", "1999-01-01T00:00:00+02:00", "--archive", folder)
-    ran = robots(*early, site.url("/"))
-    assert ran.status == 3
-    assert "nothing about its site by then" in ran.err
-
-
-@pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "", "2026-11-01T25:00"])
+@pytest.mark.parametrize("text", ["yesterday", "2026-13-01"])
 def test_a_time_that_is_none(robots: Robots, text: str) -> None:
     ran = robots("explain", "--at", text, "http://h/")
-    assert ran.status == 2
-    assert "Use ISO 8601" in ran.err
+    assert (ran.status, "Use ISO 8601" in ran.err) == (2, True)
 
 
 @pytest.mark.promise("docs/evidence.md", "times are UTC unless you add an offset")
-@pytest.mark.parametrize(
-    ("text", "epoch"),
-    [
-        ("1970-01-02", 86400.0),
-        ("1970-01-01T01:00Z", 3600.0),
-        ("1970-01-01T01:00:00.500+01:00", 0.5),
-        ("1970-01-01 00:00:01", 1.0),
-    ],
-)
-def test_times_are_utc_unless_they_have_an_offset(text: str, epoch: float) -> None:
-    assert time_of(text) == epoch
+def test_times_are_utc_unless_they_have_an_offset() -> None:
+    texts = ("1970-01-02", "1970-01-01T01:00Z", "1970-01-01T01:00:00.500+01:00")
+    assert [time_of(text) for text in texts] == [86400.0, 3600.0, 0.5]
