@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from harness import forks
 from harness.commands import ROOT, Ran, Robots
 from harness.crawling import Crawl
 from harness.server import Server
@@ -44,13 +42,6 @@ def test_a_command_names_the_extra_in_one_line(
     install = f'pip install "scrapy-koster[{extra}]"'
     said = f"scrapy robots: scrapy robots {feature} {NEEDED}: {install}\n"
     assert robots(*command.split(), stdin=ROBOTS) == Ran(4, "", said)
-
-
-def test_the_base_alone_imports_all_commands() -> None:
-    modules = ("crawleruseragents", "jinja2", "markupsafe", "redis", "warcio")
-    code = f"import sys; sys.modules.update(dict.fromkeys({modules}))\n"
-    code += "from scrapy_koster import Addon; import scrapy_koster.commands.subcommands"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=forks.ENDS_SECS)
 
 
 @pytest.mark.promise("docs/commands.md", "explain, check and cache need no extra")

@@ -58,7 +58,7 @@ def test_every_command_is_here(robots: Robots) -> None:
 
 @pytest.mark.promise("docs/commands.md", "each command, by the example of its help")
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_the_example_runs(
+def test_the_example_runs_and_the_links_lead_somewhere(
     robots: Robots, in_a_process: Robots, folder: Path, command: list[str]
 ) -> None:
     shown = robots(*command, "--help").out
@@ -69,11 +69,7 @@ def test_the_example_runs(
     assert ran.status == STATUSES.get(words[0], 0), ran.err
     assert ran.out
     assert all((folder / word).exists() for word in words if word.endswith((".html", ".csv")))
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_the_links_lead_somewhere(robots: Robots, command: list[str]) -> None:
-    shown = re.sub(r"\n\s*(?=[a-z-]+\.md)", "", robots(*command, "--help").out)
+    shown = re.sub(r"\n\s*(?=[a-z-]+\.md)", "", shown)
     links = re.findall(re.escape(DOCS) + r"([a-z-]+\.md)(?:#([a-z-]+))?", shown)
     assert links
     for page, anchor in links:
