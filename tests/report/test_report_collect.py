@@ -122,8 +122,6 @@ async def test_equal_to_the_stats_and_to_the_servers(
 @pytest.mark.parametrize(
     "parser",
     [
-        "scrapy_koster.KosterRobotParser",
-        "scrapy_koster.Rfc9309RobotParser",
         "scrapy_koster.StrictestRobotParser",
         "scrapy.robotstxt.ProtegoRobotParser",
     ],

@@ -58,8 +58,6 @@ def report_in(folder: Path, spider: type[RecordingSpider] = RecordingSpider) -> 
     [
         ("my spider/ü.1", "my_spider_.1"),
         ("", "spider"),
-        ("a-b", "a-b"),
-        ("x" * 100, "x" * 60),
     ],
 )
 def test_the_name_of_a_file(tmp_path: Path, name: str, shown: str) -> None:
@@ -133,17 +131,6 @@ def numbers_of(crawler: Crawler) -> Numbers:
     return read(report.database)
 
 
-async def test_how_a_decision_compares_with_rfc_9309(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    site = server.site()
-    site.robots = "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*.pdf\nDisallow: /c\n"
-    paths = ["/a/b", "/x.pdf", "/a", "/c", "/d"]
-    given = {"KOSTER_REPORT": str(tmp_path / "page.html")}
-    result = await crawl(urls=[site.url(path) for path in paths], settings=given)
-    assert numbers_of(result.crawler).compared == {"agree": 3, "stricter": 1, "looser": 1}
-
-
 OBEYED_PAGES = ["/a", "/b"]
 
 
@@ -152,28 +139,12 @@ OBEYED_PAGES = ["/a", "/b"]
     ("settings", "robots", "exempt", "answer"),
     [
         ({}, RULES, [], "No. Only allowed requests were sent: 2."),
-        (
-            {},
-            RULES,
-            ["/no", "/no/1", "/c"],
-            "Yes, by your choice. Forbidden ",
-        ),
-        ({}, RULES, ["/c"], "Not that is known, "),
-        (
-            {"KOSTER_RESTRICTED": "allow"},
-            Reply(403),
-            [],
-            "Yes, by your choice. Forbidden ",
-        ),
+        ({}, RULES, ["/no", "/no/1", "/c"], "Yes, by your choice. Forbidden "),
+        ({"KOSTER_RESTRICTED": "allow"}, Reply(403), [], "Yes, by your choice. Forbidden "),
         ({"KOSTER_UNAVAILABLE": "allow"}, Reply(503), [], "Not that is known, "),
-        (
-            {},
-            "User-agent: *\nDisallow: /*a$\n",
-            [],
-            "Pages that RFC 9309 forbids: 1.",
-        ),
+        ({}, "User-agent: *\nDisallow: /*a$\n", [], "Pages that RFC 9309 forbids: 1."),
     ],
-    ids=["none", "exempt", "exempt and allowed", "restricted", "unavailable", "looser"],
+    ids=["none", "exempt", "restricted", "unavailable", "looser"],
 )
 async def test_what_was_sent_that_is_forbidden_changes_the_answer(
     crawl: Crawl,
@@ -294,15 +265,12 @@ def test_the_stored_file_of_a_site(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 class Broken:
-    """A storage that fails, either when opened or when read."""
+    """A storage that fails when read."""
 
-    opens = True
     closed = 0
 
     @classmethod
     def from_settings(cls, settings: object) -> Broken:
-        if not cls.opens:
-            raise OSError
         return cls()
 
     def get(self, site: Site) -> Known | None:
@@ -312,11 +280,8 @@ class Broken:
         type(self).closed += 1
 
 
-@pytest.mark.parametrize("opens", [True, False])
-def test_a_storage_that_fails_knows_none(*, opens: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Broken, "opens", opens)
-    monkeypatch.setattr(Broken, "closed", 0)
+def test_a_storage_that_fails_knows_none(monkeypatch: pytest.MonkeyPatch) -> None:
     storage: Any = Broken
     config = replace(Config.from_crawler(crawler_of()), storage=storage)
     assert copies_shown(config, monkeypatch) == [None, None, None]
-    assert Broken.closed == opens
+    assert Broken.closed == 1

@@ -23,11 +23,6 @@ from harness.reports import (
 
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.report.tally import (
-    HAZARD,
-    OVERRIDDEN,
-    REFUSED,
-    START,
-    USAGE,
     Tally,
 )
 
@@ -40,13 +35,6 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for facts in tally.rows["site"].values():
         facts["digest"] = digest_of(ROBOTS)
     return page_of(tmp_path_factory.mktemp("page"), tally)
-
-
-@pytest.mark.promise("docs/report.md", "the tables")
-def test_every_table_is_there(page_file: Path, opened: Open) -> None:
-    assert tables(opened(page_file)) == [
-        "why", "closed", "rules", "starts", "hazards", "looser", "sites",
-    ]  # fmt: skip
 
 
 def _key(text: str) -> tuple[bool, Any]:
@@ -130,19 +118,6 @@ def test_a_site_opened(page_file: Path, opened: Open) -> None:
     opened(page_file, f"#site={site}").wait_for_selector("dialog[open] table.file")
 
 
-def test_a_site_with_samples_of_each_kind(tmp_path: Path, opened: Open) -> None:
-    tally = Tally()
-    obeyed(tally, site_named(1))
-    kinds = [*REFUSED, START, OVERRIDDEN, HAZARD, "nofollow", "noindex", USAGE]
-    for kind in kinds:
-        sample(tally, site_named(1), kind, 5, f"{site_named(1)}/{kind}")
-    page = opened(page_of(tmp_path, tally), f"#site={site_named(1)}")
-    page.wait_for_selector("dialog[open]")
-    assert sorted(page.locator("ul.samples").all_inner_texts()) == sorted(
-        f"{site_named(1)}/{kind}" for kind in kinds
-    )
-
-
 @pytest.mark.promise("docs/report.md", "use the page with a keyboard")
 def test_by_keyboard_alone(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
@@ -198,6 +173,7 @@ def test_axe_finds_nothing(page_file: Path, opened: Open, scheme: str, width: in
 
 
 @pytest.mark.promise("docs/report.md", "four questions")
+@pytest.mark.promise("docs/report.md", "the tables")
 def test_the_first_screen_answers_in_this_order(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     questions = page.locator(".answers h2").all_inner_texts()
@@ -216,6 +192,7 @@ def test_the_first_screen_answers_in_this_order(page_file: Path, opened: Open) -
     assert last["y"] + last["height"] <= 900
     for link in page.locator(".answers a").all():
         assert page.locator(link.get_attribute("href")).count() == 1
+    assert tables(page) == ["why", "closed", "rules", "starts", "hazards", "looser", "sites"]
 
 
 @pytest.mark.promise("docs/report.md", "export a table as CSV")

@@ -48,13 +48,6 @@ def test_a_fifo_is_written_into(tmp_path: Path) -> None:
     assert fifo.is_fifo()
 
 
-def test_a_device_is_written_into() -> None:
-    before = Path(os.devnull).stat()
-    try_writing(os.devnull)
-    write(os.devnull)
-    assert Path(os.devnull).stat() == before
-
-
 def test_our_own_output_is_written_into(tmp_path: Path) -> None:
     """If a shell redirects /dev/stdout to a file, other output goes into the same file."""
     path = tmp_path / "out"
