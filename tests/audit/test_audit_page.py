@@ -36,10 +36,6 @@ def test_each_table_is_there_and_sorts(page_file: Path, opened: Open) -> None:
         sort_by(page, "robots", column)
     page.fill("#q-robots", "stalebot1")
     assert [row[0] for row in rows(page, "robots")] == ["stalebot1"]
-
-
-def test_the_days_are_a_table(page_file: Path, opened: Open) -> None:
-    page = opened(page_file)
     days = rows(page, "days")
     assert len(days) > 3
     assert all(day[0].startswith("2026-") for day in days)

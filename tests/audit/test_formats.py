@@ -115,13 +115,9 @@ def test_other_hosts_are_left_out(name: str) -> None:
 
 NO_VISITS = {
     "an app's": as_lines({"time": "2026-11-18T11:06:40Z", "level": "info", "msg": "started"}),
-    "without a target": as_lines({"ts": 1795000000, "method": "GET", "status": 200}),
     "without a request": as_lines({"ts": 1795000000, "request": "", "status": 200}),
-    "GCP without a request": as_lines({"httpRequest": {}, "timestamp": "2026-11-18T11:06:40Z"}),
-    "W3C without a path": b"#Fields: date time c-ip\n2026-11-18 11:06:40 192.0.2.7\n",
     "W3C without a time": b"#Fields: cs-method cs-uri-stem\nGET /private/\n",
     "W3C with too many fields": b"#Fields: date time cs-uri-stem" + b" x" * 300 + b"\nGET /\n",
-    "W3C without its fields": b"#Version: 1.0\n2026-11-18 11:06:40 /\n",
 }
 
 
@@ -134,30 +130,14 @@ def test_a_line_without_a_request_is_unread(log: bytes) -> None:
 
 
 def test_a_log_without_a_line_is_not_read() -> None:
-    for log in (b"", b"\n\n", b"#Version: 1.0\n"):
+    for log in (b"\n\n", b"#Version: 1.0\n"):
         found = audited(log, versions=ONE)
         assert [each["why"] for each in found["damaged"]] == ["there is no line in it"]
     assert audited(b"", LOGS["ALB"], versions=ONE)["damaged"] == []
-
-
-def test_directives_are_no_lines_and_no_samples() -> None:
     found = audited(b"#Fields: date time cs-uri-stem\n#x\nnonsense\n", versions=ONE)
     assert (found["lines"], found["unread_samples"]) == (1, ["nonsense"])
 
 
-PIECES = (
-    "#Fields:",
-    " date time cs-uri-stem",
-    "\n",
-    " ",
-    "\t",
-    "-",
-    "a",
-    '"',
-    "http://",
-    ":1 ",
-    "1.2 ",
-)
 READERS = {
     "W3C": lambda text: W3cFormat().rows(text.encode()),
     "fields": lambda text: W3cFormat().rows(
@@ -168,7 +148,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("pump", [*PIECES, "#Fields: date time cs-uri-stem\n", "- - ", 'a "a '])
+@pytest.mark.parametrize("pump", ["#Fields:", "\t", '"', ":1 ", "- - ", 'a "a '])
 def test_hostile_text_takes_linear_time(name: str, pump: str) -> None:
-    reader = Reader(READERS[name], PIECES, chars=8000, most_chars=64_000)
+    reader = Reader(READERS[name], (), chars=8000, most_chars=64_000)
     assert growth(reader, lambda chars: pump * (chars // len(pump))) <= MOST, pump
