@@ -36,22 +36,6 @@ OF_SCRAPY = {
 records of the same file.
 """
 
-WRITERS = {
-    "facts": {"SiteState.learn"},
-    "step": {"SiteState.take_step"},
-    "allows": {"SiteState.take_step"},
-    "until_epoch": {"SiteState.learn", "SiteState.take_step"},
-    "state": {"Sites.happens"},
-    "page": {"Sites.ask_for", "Sites.wait", "Sites._look", "Sites.forget"},
-    "waiters": {"Sites.wait", "Sites._look"},
-    "timer": {"Sites.happens", "Sites._stop_timer", "Sites._due"},
-    "delays": {"SiteState.learn", "Delays.secs_of"},
-    "standing": {"Announcer.announce"},
-    "is_deferred": {"Announcer.announce"},
-    "hazards": {"Announcer.hazard_met"},
-}
-"""Who writes a field of a SiteState once it is built. The others never change."""
-
 
 def assigned(node: ast.AST) -> Iterator[ast.Attribute]:
     for each in ast.walk(node):
@@ -79,21 +63,3 @@ def test_nobody_completes_an_object_from_outside() -> None:
     by_name = re.compile(r"\b(set|del)attr\(")
     setting = [path.name for path in FILES if by_name.search(path.read_text("utf-8"))]
     assert setting == ["private.py"]  # what belongs to a crawl, on its crawler
-
-
-def test_each_field_of_a_state_has_one_writer() -> None:
-    assert len(SiteState.__slots__) <= 14
-    writers: dict[str, set[str]] = {field: set() for field in WRITERS}
-    for path in FILES:
-        for kind in ast.parse(path.read_text("utf-8")).body:
-            for method in getattr(kind, "body", ()):
-                name = f"{getattr(kind, 'name', '')}.{getattr(method, 'name', '')}"
-                of_state = name.startswith("SiteState.")
-                for target in assigned(method):
-                    is_state = ast.unparse(target.value) == ("self" if of_state else "state")
-                    if is_state and target.attr in SiteState.__slots__:
-                        writers.setdefault(target.attr, set()).add(name)
-    built = "SiteState.__init__"
-    assert {field: names - {built} for field, names in writers.items()} == {
-        **WRITERS, "site": set(), "origin": set(),
-    }  # fmt: skip

@@ -6,8 +6,6 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 import scrapy
@@ -16,18 +14,13 @@ from harness.documents import (
     ROOT,
     blocks,
     code,
-    crawls,
     like,
     rows,
     section,
     settings_of,
-    stats_of,
     text,
 )
-from harness.replies import Reply
-from harness.server import Server
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 
@@ -102,23 +95,6 @@ def components(crawler: Crawler, kind: str) -> list[object]:
     return [load_object(path) for path in build_component_list(enabled)]
 
 
-class Yielding(RecordingSpider):
-    def page(self, response: Response) -> Any:
-        yield {"url": response.url}
-
-
-async def test_enabled_by_hand_it_obeys_rules_and_pages(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = "User-agent: *\nDisallow: /private\n"
-    site.pages(Reply(200, '<meta name="robots" content="noindex">', headers=HTML))
-    urls = [site.url("/"), *site.urls(5, "/private/{}")]
-    result = await crawl(Yielding, urls=urls, robots=None, settings=settings_of(BY_HAND))
-    assert list(result.fetched) == urls[:1]
-    assert result.items == ()
-    assert result.warnings == []
-    assert site.asked("/robots.txt") == 1
-
-
 # docs/support.md
 
 
@@ -181,15 +157,6 @@ def test_every_stat_of_the_code_is_documented() -> None:
         assert any(pattern.fullmatch(known) for known in names), name
     for known in names:
         assert any(pattern.fullmatch(known) for pattern in patterns.values()), known
-
-
-async def test_every_documented_stat_is_counted(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    found = stats_of(await crawls(crawl, server, tmp_path))
-    patterns = [like(name) for name in documented()]
-    assert not [name for name in found if not any(p.fullmatch(name) for p in patterns)]
-    assert not [p.pattern for p in patterns if not any(p.fullmatch(name) for name in found)]
 
 
 FIRST_SITES = "INFO, then DEBUG"

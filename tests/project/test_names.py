@@ -58,14 +58,13 @@ PROMISED = (
 )
 
 
-def test_the_paths_that_settings_and_imports_may_have() -> None:
+def test_the_package_offers_what_is_promised() -> None:
     for path in PROMISED:
         assert load_object(path).__name__ == path.rpartition(".")[2]
-
-
-def test_the_package_offers_what_is_promised() -> None:
     direct = {path.removeprefix("scrapy_koster.") for path in PROMISED}
     assert set(scrapy_koster.__all__) == {name for name in direct if "." not in name}
+    paths = {str(value) for value in DEFAULTS.values() if str(value).startswith("scrapy_koster")}
+    assert paths <= {*PROMISED}
 
 
 def imported(code: str) -> Iterator[str]:
@@ -92,20 +91,6 @@ def test_what_is_shown_imports_only_what_is_promised() -> None:
     offered = {f"scrapy_koster.storage.{name}" for name in storage.__all__}
     offered |= {f"scrapy_koster.signals.{name}" for name in vars(signals)}
     assert {path for path in ours if path.split(".")[0] == "scrapy_koster"} <= {*PROMISED, *offered}
-
-
-def test_the_storage_offers_what_is_promised() -> None:
-    direct = {path.removeprefix("scrapy_koster.storage.").split(".")[0] for path in PROMISED}
-    modules = {"memory", "redis", "sqlite"}
-    values = {"Known", "Settings"}  # a union and a protocol, for annotations
-    assert {*storage.__all__} == {
-        name for name in direct if name != "scrapy_koster" and name not in modules
-    } | values
-
-
-def test_the_defaults_of_settings_that_are_paths() -> None:
-    paths = {str(value) for value in DEFAULTS.values() if str(value).startswith("scrapy_koster")}
-    assert paths <= {*PROMISED}
 
 
 IMPORTS = """

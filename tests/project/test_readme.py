@@ -19,18 +19,6 @@ from scrapy_koster.crawl.config import DEFAULTS
 README = text("README.md")
 [ENABLED] = [block for block in blocks(README, "python") if "class " not in block]
 RULES = "User-agent: *\nDisallow: /private\n"
-WORDS_MOST = 850
-
-
-def prose() -> list[str]:
-    """Its words, without code, tables and the addresses of links."""
-    without_code = re.sub(r"(?ms)^```.*?^```", "", README)
-    lines = [line for line in without_code.splitlines() if not line.startswith("|")]
-    return re.sub(r"\]\([^)]*\)", "]", "\n".join(lines)).split()
-
-
-def test_it_is_short() -> None:
-    assert len(prose()) <= WORDS_MOST
 
 
 @pytest.mark.promise("README.md", "Install and enable")
@@ -64,30 +52,14 @@ async def test_the_spider_and_the_line_of_the_log_at_the_top(
 PARSERS = [code(row[0].removesuffix(" (default)")) for row in rows(README)]
 
 
-@pytest.mark.parametrize("parser", PARSERS)
-def test_the_parsers_it_names_exist(parser: str) -> None:
-    assert load_object(parser.strip('"'))
-
-
-async def test_the_strictest_parser_forbids_what_the_draft_would_allow(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    site.robots = "User-agent: *\nDisallow: /*.pdf$\n"
-    settings = {"KOSTER_PARSER": PARSERS[0].strip('"')}
-    strictest = await crawl(urls=[site.url("/a.pdf")], settings=settings)
-    assert len(strictest.refused) == 1
-    draft = await crawl(urls=[site.url("/a.pdf")])
-    assert len(draft.fetched) == 1
-
-
 def test_it_has_each_command() -> None:
     [commands] = blocks(README, "console")
     named = re.findall(r"^scrapy robots (\w+)", commands, re.MULTILINE)
     assert sorted(named) == sorted(SUBCOMMANDS)
 
 
-def test_the_settings_it_names_exist() -> None:
+def test_the_settings_and_the_parsers_it_names_exist() -> None:
+    assert all(load_object(parser.strip('"')) for parser in PARSERS)
     for name in re.findall(r"\b(?:KOSTER|ROBOTSTXT)_[A-Z_]+[A-Z]\b", README):
         assert name in DEFAULTS or hasattr(default_settings, name), name
 

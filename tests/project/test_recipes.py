@@ -109,18 +109,43 @@ def test_the_first_crawl_is_what_the_readme_enables() -> None:
 # docs/recipes.md
 
 
-IDENTIFIED = [
-    block for block in blocks_in(recipe("Identify your robot"), "python") if "ADDONS" in block
-]
+FIGTREE = "User-agent: figtree\nDisallow: /private\n"
+WILDCARDS = "## Obey wildcards, repeated records and misspelt lines"
 
 
-@pytest.mark.parametrize("block", IDENTIFIED)
-async def test_the_record_of_the_robot_is_obeyed(crawl: Crawl, server: Server, block: str) -> None:
+@pytest.mark.parametrize(
+    ("page", "heading", "robots", "path", "quoted"),
+    [
+        ("recipes", WILDCARDS, "User-agent: *\nDisallow: /*.pdf$\n", "/a.pdf", 0),
+        ("recipes", WILDCARDS, "User-agent: *\nDisalow: /private\n", "/private", 1),
+        ("recipes", "## Several names in order", FIGTREE, "/private", 0),
+        ("recipes", "## Identify your robot", FIGTREE.upper(), "/PRIVATE", None),
+        ("settings", "### KOSTER_MISSING", Reply(404), "/", None),
+    ],
+)
+async def test_a_block_of_settings_refuses(
+    crawl: Crawl,
+    server: Server,
+    *,
+    page: str,
+    heading: str,
+    robots: Any,
+    path: str,
+    quoted: int | None,
+) -> None:
+    """The path is refused because of the words that the page quotes, if any."""
     site = server.site()
-    site.robots = "User-agent: *\nDisallow: /\n\nUser-agent: FIGTREE\nDisallow: /private\n"
-    result = await crawl(urls=[site.url("/"), site.url("/private")], settings=settings_of(block))
-    assert site.pages_asked == ["/"]
-    assert result.warnings == []
+    site.robots = robots
+    told = section(text(f"docs/{page}.md"), heading)
+    for block in blocks_in(told, "python"):
+        if "class " in block:
+            continue
+        result = await crawl(urls=[site.url(path)], settings=settings_of(block))
+        because = [verdict.because() for verdict in result.verdicts]
+        assert len(because) == 1
+        assert quoted is None or because[0] == re.findall(r"`(line 2 [^`]*)`", told)[quoted]
+        assert result.warnings == []
+    assert site.pages_asked == []
 
 
 async def test_what_may_be_used_for_training_is_collected(
@@ -181,26 +206,6 @@ async def test_a_site_that_is_deferred(crawl: Crawl, server: Server, tmp_path: P
     assert site.pages_asked == []
 
 
-WILDCARDS = recipe("Obey wildcards, repeated records and misspelt lines")
-
-
-@pytest.mark.parametrize(
-    ("rule", "path", "said"),
-    [("Disallow: /*.pdf$", "/a.pdf", 0), ("Disalow: /private", "/private", 1)],
-)
-async def test_wildcards_and_misspelt_lines(
-    crawl: Crawl, server: Server, rule: str, path: str, said: int
-) -> None:
-    site = server.site()
-    site.robots = f"User-agent: *\n{rule}\n"
-    [block] = blocks_in(WILDCARDS, "python")
-    result = await crawl(urls=[site.url(path)], settings=settings_of(block))
-    quoted = re.findall(r"`(line 2 .*?\))`", WILDCARDS)
-    assert [verdict.because() for verdict in result.verdicts] == [quoted[said]]
-    assert site.pages_asked == []
-    assert result.warnings == []
-
-
 async def test_sites_that_answer_with_a_page(crawl: Crawl, server: Server) -> None:
     site, asking = server.site(), server.site()
     site.robots, asking.robots = Reply(200, "<html><p>Home</p></html>"), Reply(200, ANUBIS)
@@ -211,24 +216,6 @@ async def test_sites_that_answer_with_a_page(crawl: Crawl, server: Server) -> No
     assert site.pages_asked == asking.pages_asked == []
     [quoted] = re.findall(r"`(cannot be.*?)`", told, re.DOTALL)
     assert any(quoted.replace("\n", " ")[:-1] in line for line in result.logged())
-
-
-async def test_several_names(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = "User-agent: figtree\nDisallow: /private\n"
-    [block] = blocks_in(recipe("Several names in order"), "python")
-    result = await crawl(urls=site.urls(1, "/private"), settings=settings_of(block))
-    [quoted] = re.findall(r"`(line 2 .*?)`", recipe("Several names in order"))
-    assert [verdict.because() for verdict in result.verdicts] == [quoted]
-    assert result.warnings == []
-
-
-async def test_a_site_without_a_robots_txt(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    [block] = blocks_in(section(text("docs/settings.md"), "### KOSTER_MISSING"), "python")
-    result = await crawl(urls=[site.url("/")], settings=settings_of(block))
-    assert len(result.refused) == 1
-    assert site.pages_asked == []
 
 
 async def test_what_is_allowed(crawl: Crawl, server: Server, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from scrapy_koster.crawl.scrapy_internals import (
     INTERNALS,
     QUEUE_INTERNALS,
     Internal,
-    check_internals,
 )
 
 PACKAGE = ROOT / "scrapy_koster"
@@ -76,31 +74,6 @@ def test_scrapy_has_it(internal: Internal) -> None:
 
 def test_there_are_few() -> None:
     assert len(INTERNALS) <= 15
-
-
-def crawler_with(*places: str) -> Any:
-    """A crawler that has the objects of these places and no others."""
-    crawler = SimpleNamespace()
-    for place in places:
-        owner: Any = crawler
-        for step in place.split("."):
-            if not hasattr(owner, step):
-                setattr(owner, step, SimpleNamespace())
-            owner = getattr(owner, step)
-    return crawler
-
-
-NEEDED = [internal for internal in INTERNALS if internal.place]
-
-
-@pytest.mark.parametrize("internal", NEEDED, ids=lambda internal: internal.name)
-def test_a_crawl_without_it_does_not_start(internal: Internal) -> None:
-    others = [
-        each.place for each in NEEDED if not f"{each.place}.".startswith(f"{internal.place}.")
-    ]
-    crawler = crawler_with(*others)
-    with pytest.raises(RuntimeError, match=f"which has no {re.escape(internal.name)}\\. "):
-        check_internals(crawler)
 
 
 def used(path: Path) -> Iterator[tuple[str, ast.AST]]:
