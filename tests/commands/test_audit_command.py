@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,7 @@ from harness import forks
 from harness.audit_logs import BEGAN, FIRST, NGINX, SECOND, Hit, log_of, sinners, written
 from harness.audits import audited
 from harness.commands import ROOT, Robots
-from harness.crawling import Crawl
-from harness.replies import Reply
 from harness.reports import tables_in
-from harness.server import Server, Site
-
-from scrapy_koster.audit.judging import Version
 
 RUDE = "rudebot/1.0"
 
@@ -258,34 +252,3 @@ def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
     found = json.loads(out)
     assert (found["ended"], found["damaged"]) == (True, [])
     assert found["robots"][0]["violations"] == 3
-
-
-# Audits of our own crawls, from the logs of the servers.
-
-
-def hits_of(site: Site) -> list[Hit]:
-    """Return the requests to a site in the order of a log: a line when the answer is sent."""
-    offset = time.time() - time.monotonic()
-    return [
-        Hit(
-            int(asked.at + offset),
-            asked.header("User-Agent") or "-",
-            asked.target,
-            method=asked.method,
-            host=site.host,
-        )
-        for asked in site.requests
-    ]
-
-
-@pytest.mark.promise("docs/audit.md", "audit your own robot")
-async def test_a_server_that_was_crawled_by_us(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(200, FIRST, delay=0.5)
-    paths = ["/", "/private/1", "/old/open/1", "/old/1", "/both/x", "/both/y", "/about?private/"]
-    await crawl(urls=[site.url(path) for path in paths], settings={"USER_AGENT": "KindBot/1.0"})
-    found = audited(written(hits_of(site)), versions=[Version("r", float("-inf"), FIRST)])
-    [robot] = found["robots"]
-    assert (robot["name"], robot["violations"], robot["robots_txt_requests"]) == ("kindbot", 0, 1)
-    assert robot["requests"] == 1 + 4
-    assert robot["asked"]["pages_before"] == 0

@@ -49,28 +49,6 @@ def file(tmp_path: Path) -> Path:
 # check
 
 
-@pytest.mark.promise("docs/commands.md", "check: a finding has its place, code, section and fix")
-def test_check_shows_place_code_section_and_the_fix(robots: Robots) -> None:
-    ran = robots("check", "-", stdin=b"User-agent: a\nDisallow: /a*\nDisallow: /b*\nAllow\n")
-    assert ran == Ran(
-        1,
-        "-:2:13: warning K042 '*' is no wildcard: '/a*'; RFC 9309"
-        " uses line 2 for '/ax' (section 3.2.2, 3.3; only the draft)\n"
-        '    The "*" is an ordinary character; for RFC 9309 it is a wildcard.\n'
-        "    Fix: Keep it for RFC 9309. For the draft, add a line for each path that it"
-        " matches.\n"
-        "-:3:13: warning K042 '*' is no wildcard: '/b*'; RFC 9309"
-        " uses line 3 for '/bx' (section 3.2.2, 3.3; only the draft)\n"
-        "    Fix: Keep it for RFC 9309. For the draft, add a line for each path that it"
-        " matches.\n"
-        "-:4:1: error K010 no colon: 'Allow' (section 3.2)\n"
-        "    There is no colon after the field: the line is ignored.\n"
-        "    Fix: Put a colon after the field.\n"
-        "-: 3 findings: 1 error, 2 warnings\n",
-        "",
-    )
-
-
 @pytest.mark.promise("docs/commands.md", "check --json: an object per file")
 def test_check_in_json(robots: Robots, file: Path) -> None:
     ran = robots("check", "--json", file, "-", stdin=b"User-agent: a\nDisallow: /$\n")
@@ -155,20 +133,28 @@ def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case
         assert re.findall(column, text.out) == ([] if line is None else [str(line)])
 
 
-HEADERS = [
-    ("Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)",
-     "gptbot, from the header"),
-    ("FigTree", "figtree"),
-]  # fmt: skip
+GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
 
 
 @pytest.mark.promise("docs/commands.md", "--agent: a name, or a whole User-Agent header")
-@pytest.mark.parametrize(("header", "shown"), HEADERS)
-def test_explain_finds_the_name_in_a_header(robots: Robots, header: str, shown: str) -> None:
+@pytest.mark.promise("docs/commands.md", "explain: the name in your settings")
+@pytest.mark.parametrize(
+    ("options", "settings", "robot"),
+    [
+        (["--agent", GPTBOT], {}, "gptbot, from the header"),
+        (["--agent", "FigTree"], {}, "figtree"),
+        ([], {"USER_AGENT": "FigTree/0.1 (+http://fict.org)"}, "figtree"),
+        ([], {"USER_AGENT": "FigTree/0.1", "ROBOTSTXT_USER_AGENT": "Rover"}, "rover"),
+        ([], {"DEFAULT_REQUEST_HEADERS": {"User-Agent": "Header/1"}}, "header"),
+    ],
+)
+def test_explain_is_for_the_robot_of_the_option_or_the_settings(
+    robots: Robots, options: list[str], settings: dict[str, Any], robot: str
+) -> None:
     body = b"User-agent: gptbot\nDisallow: /a\n"
-    ran = robots("explain", "--robots", "-", "--agent", header, "http://h/a", stdin=body)
-    assert f"\n  robot     {shown}\n" in ran.out
-    assert ran.status == (1 if "gptbot" in shown else 0)
+    ran = robots("explain", "--robots", "-", *options, "http://h/a", stdin=body, **settings)
+    assert f"\n  robot     {robot}\n" in ran.out
+    assert ran.status == (1 if GPTBOT in options else 0)
 
 
 @pytest.mark.promise("docs/commands.md", "explain: file is HTML or UTF-16")
@@ -304,43 +290,16 @@ def test_explain_names_an_override(robots: Robots) -> None:
     assert run(KOSTER_OVERRIDES=[entry | {"until": "2020-01-01"}]).status == 1
 
 
-@pytest.mark.promise("docs/commands.md", "explain: the name in your settings")
-@pytest.mark.parametrize(
-    ("settings", "robot"),
-    [
-        ({"USER_AGENT": "FigTree/0.1 (+http://fict.org)"}, "figtree"),
-        ({"USER_AGENT": "FigTree/0.1", "ROBOTSTXT_USER_AGENT": "Rover"}, "rover"),
-        ({"DEFAULT_REQUEST_HEADERS": {"User-Agent": "Header/1"}}, "header"),
-    ],
-)
-def test_explain_is_for_the_robot_of_the_settings(
-    robots: Robots, file: Path, settings: dict[str, Any], robot: str
-) -> None:
-    ran = robots("explain", "--json", "--robots", file, "http://h/", **settings)
-    assert ran.objects[0]["robot"] == robot
-
-
 @pytest.mark.promise("docs/commands.md", "explain: because uses your KOSTER_PARSER")
-@pytest.mark.parametrize(
-    ("parser", "allowed", "section"),
-    [
-        ("scrapy_koster.parsers.koster.KosterRobotParser", True, "3.2.2"),
-        ("scrapy_koster.parsers.strictest.StrictestRobotParser", False, "2.2.3"),
-        ("scrapy.robotstxt.ProtegoRobotParser", False, "ProtegoRobotParser"),
-    ],
-)
-def test_explain_goes_by_the_parser_of_the_settings(
-    robots: Robots, parser: str, allowed: bool, section: str
-) -> None:
-    body = b"User-agent: *\nDisallow: /a*b\n"
-    settings = {"KOSTER_PARSER": parser}
-    run = ["explain", "--robots", "-", "http://h/aXb"]
+def test_explain_goes_by_the_parser_of_the_settings(robots: Robots) -> None:
+    settings = {"KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser"}
+    run, body = ["explain", "--robots", "-", "http://h/aXb"], b"User-agent: *\nDisallow: /a*b\n"
     [verdict] = robots(*run, "--json", stdin=body, **settings).objects
-    assert (verdict["allowed"], verdict["section"]) == (allowed, section)
+    assert (verdict["allowed"], verdict["section"]) == (False, "ProtegoRobotParser")
+    assert "ProtegoRobotParser" in verdict["because"]
     ran = robots(*run, stdin=body, **settings)
-    assert ran.status == (0 if allowed else 1)
+    assert ran.status == 1
     assert f"because   {verdict['because']}\n" in ran.out
-    assert section in verdict["because"]
 
 
 DELAY = b"User-agent: *\nDisallow: /no\nCrawl-delay: 300\nRequest-rate: 1/10\n"
@@ -372,16 +331,13 @@ def test_explain_forbids_what_asks_for_too_long_a_delay(robots: Robots) -> None:
     urls = ["http://h/a", "http://h/no", "http://h/robots.txt"]
     ran = robots("explain", "--json", "--robots", "-", *urls, stdin=DELAY, **settings)
     assert ran.status == 1
-    slow, ruled, robots_txt = ran.objects
+    assert [verdict["allowed"] for verdict in ran.objects] == [False, False, True]
+    slow, ruled, _ = ran.objects
     because = "line 3 'Crawl-delay: 300', which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
-    assert (slow["allowed"], slow["line"], slow["because"]) == (False, 3, because)
+    assert (slow["line"], slow["because"]) == (3, because)
     assert (slow["draft"]["allowed"], slow["rfc9309"]["allowed"]) == (True, True)
-    assert (ruled["allowed"], ruled["line"], ruled["rule"]) == (False, 2, "Disallow: /no")
-    assert robots_txt["allowed"]
-    assert {verdict["crawl_delay"]["line"] for verdict in ran.objects} == {3}
+    assert (ruled["line"], ruled["rule"]) == (2, "Disallow: /no")
     text = robots("explain", "--robots", "-", urls[0], stdin=DELAY, **settings).out
-    assert text.startswith("forbidden http://h/a\n")
-    assert f"\n  because   {because}\n" in text
     assert ": too long, the site is not visited\n" in text
 
 
@@ -412,9 +368,8 @@ def test_explain_forbids_what_a_crawl_with_purposes_refuses(robots: Robots) -> N
     assert [each["allowed"] for each in ran.objects] == [False, True, True]
     assert (ran.objects[0]["ground"], ran.objects[0]["line"]) == ("usage", 2)
     assert ran.objects[0]["draft"]["allowed"]
-    text = robots("explain", "--robots", "-", urls[0], stdin=USAGE, **settings).out
     because = "line 2 'Content-Usage: train-ai=n' of robots.txt, which disallows a use in"
-    assert f"\n  because   {because} KOSTER_USAGE_PURPOSES\n" in text
+    assert ran.objects[0]["because"] == f"{because} KOSTER_USAGE_PURPOSES"
 
 
 # Sites
@@ -625,22 +580,16 @@ def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
 def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "show", SITE, **stored)
     assert ran.status == 0
-    assert ran.out.startswith(
-        f"  site          {SITE}\n"
-        f"  url           {SITE}/robots.txt\n"
-        "  status        200\n"
-        f"  size          {len(SECTION_4)}\n"
-        '  etag          "1"\n'
-        "  last_modified today\n"
-        f"  fetched       {utc(NOW)}\n"
-        f"  expires       {utc(NOW + 9e8)}\n"
-        "  robot         scrapy\n"
-        "\n"
-        "        1  # /robots.txt for http://www.fict.org/\n"
-        "        2  # comments to webmaster@fict.org\n"
-        "        3\n"
-        "        4  User-agent: unhipbot\n"
-    )
+    assert ran.out.startswith(f"  site          {SITE}\n  url           {SITE}/robots.txt\n")
+    for line in (
+        f"  size          {len(SECTION_4)}",
+        '  etag          "1"',
+        "  last_modified today",
+        f"  expires       {utc(NOW + 9e8)}",
+        "  robot         scrapy",
+        "        4  User-agent: unhipbot",
+    ):
+        assert f"\n{line}\n" in ran.out
     [row] = robots("cache", "show", "www.fict.org", "--json", **stored).objects
     assert row["body"] == SECTION_4
     down = robots("cache", "show", "http://down.example/page", **stored)
@@ -722,19 +671,15 @@ def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
 
 
 @pytest.mark.promise("docs/commands.md", "the exit statuses")
-@pytest.mark.parametrize(
-    ("verb", "statuses"),
-    [
+def test_help_tells_the_exit_status(robots: Robots) -> None:
+    for verb, statuses in (
         ("check", "0 clean, 1 findings, 2 wrong usage, 3"),
         ("explain", "0 allowed, 1 forbidden, 2 wrong usage, 3"),
         ("cache", "0 done, 1 a site is not stored, 2 wrong usage, 3"),
         ("report", "0 done, 2 wrong usage, 3"),
-    ],
-)
-def test_help_tells_the_exit_status(robots: Robots, verb: str, statuses: str) -> None:
-    ran = robots(*verb.split(), "--help")
-    assert (ran.status, ran.err) == (0, "")
-    assert f"exit status: {statuses}" in ran.out.replace("\n", " ")
+    ):
+        shown = robots(verb, "--help").out.replace("\n", " ")
+        assert f"exit status: {statuses}" in shown
 
 
 @pytest.mark.promise("docs/commands.md", "-s NAME=VALUE and the options of all commands")
@@ -770,17 +715,12 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.promise("docs/commands.md", "NO_COLOR and FORCE_COLOR")
-@pytest.mark.parametrize(
-    ("stream", "environ", "coloured"),
-    [
-        (Terminal(), {}, True),
-        (Terminal(), {"NO_COLOR": "1"}, False),
-        (Terminal(), {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
-        (io.StringIO(), {"FORCE_COLOR": "1"}, True),
-    ],
-)
-def test_colours(stream: io.StringIO, environ: dict[str, str], coloured: bool) -> None:
-    assert takes_colours(stream, environ) is coloured
+def test_colours() -> None:
+    terminal, file = Terminal(), io.StringIO()
+    assert takes_colours(terminal, {})
+    assert not takes_colours(terminal, {"NO_COLOR": "1", "FORCE_COLOR": "1"})
+    assert not takes_colours(file, {})
+    assert takes_colours(file, {"FORCE_COLOR": "1"})
 
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -817,33 +757,24 @@ def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str
         storage.put(site, Failure("\x1b[2J", 1, NOW, NOW, NOW, None))
     for arguments in (
         ["check", "-"],
-        ["check", "--json", "--all", "-"],
         ["explain", "--robots", "-", "http://h/%1b%5b2J%00" + "x" * 100_000, "http://h/a"],
-        ["explain", "--json", "--robots", "-", "http://h/\x1b[2J"],
         ["cache", "show", "stale.example"],
-        ["cache", "show", "--json", "stale.example"],
-        ["cache", "show", "no\x1b[2Jsuch.example"],
         ["cache", "list"],
         ["cache", "show", NASTY_HOST],
         ["cache", "forget", "--all"],
         ["cache", "forget", f"{NASTY_HOST}2"],
         ["cache", "show", f"http://{NASTY_HOST}:x\x1b\u2028/"],
-        ["cache", f"{NASTY_HOST}"],
-        ["explain", f"ftp://{NASTY_HOST}/\x1b" + "x" * 100_000],
         ["explain", f"http://{NASTY_HOST}:x\u202e/\x1b" + "x" * 100_000],
         ["explain", "--agent", NASTY_HOST, "--robots", "-", f"http://{NASTY_HOST}/"],
-        ["explain", "--robots", NASTY_HOST, "http://h/"],
         ["check", f"{NASTY_HOST}.txt"],
         ["check", f"--level={NASTY_HOST}", "-"],
-        ["check", f"--l=\x1b{NASTY_HOST}", "-"],
         ["check", "-", f"--{NASTY_HOST}"],
         [NASTY_HOST],
     ):
         ran = robots(*arguments, stdin=HOSTILE, **stored)
         assert ran.out.replace("\n", "").isprintable()
         assert ran.err.replace("\n", "").isprintable()
-        if "--json" not in arguments:
-            assert all(len(line) < 1300 for line in ran.out.splitlines())
+        assert all(len(line) < 1300 for line in ran.out.splitlines())
 
 
 @pytest.fixture
@@ -893,6 +824,7 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.promise("docs/commands.md", "the examples of check, explain and cache")
+@pytest.mark.promise("docs/commands.md", "check: a finding has its place, code, section and fix")
 def test_the_examples_of_the_documentation(robots: Robots, tmp_path: Path) -> None:
     [file] = blocks("text")
     (tmp_path / "robots.txt").write_text(file)

@@ -11,7 +11,7 @@ from harness.clocks import JumpingClock
 from harness.commands import Robots
 from harness.comparison import RULES
 from harness.crawling import Crawl
-from harness.replies import Hang, Raw, Reply, Reset, redirect
+from harness.replies import Raw, Reply, Reset, redirect
 from harness.server import Server
 from harness.sizes import so_many
 from harness.virtual import time
@@ -35,22 +35,15 @@ KINDS: list[Any] = [
     WILD,
     Reply(404, "<html>none"),
     Reply(403),
-    Reply(401, "who?"),
     Reply(503, "later"),
-    Reply(429),
     Reset(),
-    Hang(),
     PAGE,
-    "",
     "no record at all",
-    Reply(204),
-    Reply(410),
     redirect("/moved"),
     redirect("/round"),
     Raw(b"HTTP/1.1 200 OK\r\nContent-Encoding: what\r\nContent-Length: 1\r\n\r\nx"),
     "\ufeffUser-agent: *\nDisallow: /secret",
     Reply(200, RULES.encode("utf-16")),
-    "# long\n" * 5000 + RULES,
 ]
 
 

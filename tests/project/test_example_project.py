@@ -109,6 +109,7 @@ def test_the_demo_shows_what_is_dropped(demo: subprocess.CompletedProcess[str]) 
 # The spiders.
 
 
+@pytest.mark.promise("docs/audit.md", "audit your own robot")
 def test_the_log_of_the_site_is_audited(tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     for spider in ("figtree", "rude"):
