@@ -20,83 +20,83 @@ def codes(body: bytes, *readings: Standard) -> set[str]:
 
 ALL = b"User-agent: *\n"
 FIXED: dict[str, tuple[bytes, bytes]] = {
-    "K001": (b"# nobody\n", b"# nobody\nUser-agent: *\nDisallow:\n"),
-    "K002": (b"<html>no</html>", ALL + b"Disallow:\n"),
-    "K003": ((ALL + b"Disallow: /a\n").decode().encode("utf-16"), ALL + b"Disallow: /a\n"),
-    "K004": (b"\xef\xbb\xbf" + ALL + b"Disallow: /a\n", ALL + b"Disallow: /a\n"),
-    "K005": (ALL + b"Disallow: /a/b\n" * 40_000, ALL + b"Disallow: /a/b\n"),
-    "K006": (ALL + b"Disallow: /a" + b"b" * 2100 + b"\n", ALL + b"Disallow: /a\n"),
-    "K008": (ALL + b"Disallow: /\n", ALL + b"Disallow: /a\n"),
-    "K010": (ALL + b"Disallow /a\n", ALL + b"Disallow: /a\n"),
-    "K011": (ALL + b"Disallow: /a\nwords\n", ALL + b"Disallow: /a\n#words\n"),
-    "K012": (ALL + b"Dissallow: /a\n", ALL + b"Disallow: /a\n"),
-    "K013": (ALL + b"Disallow: /a\nTwo words: x\n", ALL + b"Disallow: /a\n#Two words: x\n"),
-    "K014": (ALL + b"Disallow : /a\n", ALL + b"Disallow: /a\n"),
-    "K015": (ALL + b"Disallow: /a\x0b\n", ALL + b"Disallow: /a\n"),
-    "K016": (ALL + b"Disallow: /a\x01\n", ALL + b"Disallow: /a%01\n"),
-    "K017": (ALL + b"Disallow: /caf\xc3\xa9\n", ALL + b"Disallow: /caf%C3%A9\n"),
-    "K018": (ALL + b"Disallow: /caf\xe9\n", ALL + b"Disallow: /caf%E9\n"),
-    "K019": (b"<b>User-agent: *\nDisallow: /a\n", ALL + b"Disallow: /a\n"),
-    "K020": (b"User-agent:\nDisallow: /a\n", b"User-agent: fig\nDisallow: /a\n"),
-    "K021": (b"User-agent: fig*\nDisallow: /a\n", b"User-agent: fig\nDisallow: /a\n"),
-    "K022": (b"User-agent: fig/1\nDisallow: /a\n", b"User-agent: fig\nDisallow: /a\n"),
-    "K023": (
+    "K001 1:1": (b"# nobody\n", b"# nobody\nUser-agent: *\nDisallow:\n"),
+    "K002 1:1": (b"<html>no</html>", ALL + b"Disallow:\n"),
+    "K003 1:1": ((ALL + b"Disallow: /a\n").decode().encode("utf-16"), ALL + b"Disallow: /a\n"),
+    "K004 1:1": (b"\xef\xbb\xbf" + ALL + b"Disallow: /a\n", ALL + b"Disallow: /a\n"),
+    "K005 507:1": (ALL + (b"Disallow: /" + b"a" * 1000 + b"\n") * 520, ALL + b"Disallow: /a/b\n"),
+    "K006 2:2084": (ALL + b"Disallow: /a" + b"b" * 2100 + b"\n", ALL + b"Disallow: /a\n"),
+    "K008 2:1": (ALL + b"Disallow: /\n", ALL + b"Disallow: /a\n"),
+    "K010 2:1": (ALL + b"Disallow /a\n", ALL + b"Disallow: /a\n"),
+    "K011 3:1": (ALL + b"Disallow: /a\nwords\n", ALL + b"Disallow: /a\n#words\n"),
+    "K012 2:1": (ALL + b"Dissallow: /a\n", ALL + b"Disallow: /a\n"),
+    "K013 3:1": (ALL + b"Disallow: /a\nTwo words: x\n", ALL + b"Disallow: /a\n#Two words: x\n"),
+    "K014 2:9": (ALL + b"Disallow : /a\n", ALL + b"Disallow: /a\n"),
+    "K015 2:13": (ALL + b"Disallow: /a\x0b\n", ALL + b"Disallow: /a\n"),
+    "K016 2:13": (ALL + b"Disallow: /a\x01\n", ALL + b"Disallow: /a%01\n"),
+    "K017 2:15": (ALL + b"Disallow: /caf\xc3\xa9\n", ALL + b"Disallow: /caf%C3%A9\n"),
+    "K018 2:15": (ALL + b"Disallow: /caf\xe9\n", ALL + b"Disallow: /caf%E9\n"),
+    "K019 1:1": (b"<b>User-agent: *\nDisallow: /a\n", ALL + b"Disallow: /a\n"),
+    "K020 1:1": (b"User-agent:\nDisallow: /a\n", b"User-agent: fig\nDisallow: /a\n"),
+    "K021 1:13": (b"User-agent: fig*\nDisallow: /a\n", b"User-agent: fig\nDisallow: /a\n"),
+    "K022 1:13": (b"User-agent: fig/1\nDisallow: /a\n", b"User-agent: fig\nDisallow: /a\n"),
+    "K023 4:1": (
         b"User-agent: fig\nDisallow: /a\n\nUser-agent: fig\nAllow: /a/b\n",
         b"User-agent: fig\nAllow: /a/b\nDisallow: /a\n",
     ),
-    "K024": (ALL + b"Disallow: /a\n\n" + ALL + b"Disallow: /b\n", ALL + b"Disallow: /a\nDisallow: /b\n"),
-    "K025": (
+    "K024 4:1": (ALL + b"Disallow: /a\n\n" + ALL + b"Disallow: /b\n", ALL + b"Disallow: /a\nDisallow: /b\n"),
+    "K025 2:1": (
         b"User-agent: fig\nUser-agent: fig\nDisallow: /a\n", b"User-agent: fig\nDisallow: /a\n",
     ),
-    "K026": (
+    "K026 4:1": (
         b"User-agent: figtree\nDisallow: /a\n\nUser-agent: fig\nDisallow: /b\n",
         b"User-agent: fig\nDisallow: /b\n\nUser-agent: figtree\nDisallow: /a\n",
     ),
-    "K030": (b"User-agent: fig\n", b"User-agent: fig\nDisallow:\n"),
-    "K031": (ALL + b"Disallow: /a\n\nDisallow: /b\n", ALL + b"Disallow: /a\nDisallow: /b\n"),
-    "K032": (
+    "K030 1:1": (b"User-agent: fig\n", b"User-agent: fig\nDisallow:\n"),
+    "K031 3:1": (ALL + b"Disallow: /a\n\nDisallow: /b\n", ALL + b"Disallow: /a\nDisallow: /b\n"),
+    "K032 1:1": (
         b"Crawl-delay: 1\n\n" + ALL + b"Disallow: /a\n", ALL + b"Disallow: /a\nCrawl-delay: 1\n",
     ),
-    "K033": (
+    "K033 2:1": (
         b"User-agent: fig\nCrawl-delay: 1\nUser-agent: x\nDisallow: /a\n",
         b"User-agent: fig\nUser-agent: x\nDisallow: /a\nCrawl-delay: 1\n",
     ),
-    "K034": (b"Disallow: /a\n\n", ALL + b"Disallow: /a\n\n"),
-    "K035": (
+    "K034 1:1": (b"Disallow: /a\n\n", ALL + b"Disallow: /a\n\n"),
+    "K035 3:1": (
         b"User-agent: fig\nDisallow: /a\nUser-agent: x\nDisallow: /b\n",
         b"User-agent: fig\nDisallow: /a\n\nUser-agent: x\nDisallow: /b\n",
     ),
-    "K040": (ALL + b"Disallow: a\n", ALL + b"Disallow: /a\n"),
-    "K041": (ALL + b"Disallow: http://h/a\n", ALL + b"Disallow: /a\n"),
-    "K042": (ALL + b"Disallow: /a/*.gif\n", ALL + b"Disallow: /a/*.gif\nDisallow: /a/b.gif\n"),
-    "K043": (ALL + b"Disallow: /a/b$\n", ALL + b"Disallow: /a/b$\n"),
-    "K044": (ALL + b"Disallow: /100%\n", ALL + b"Disallow: /100%25\n"),
-    "K045": (ALL + b"Disallow: /a#b\n", ALL + b"Disallow: /a%23b\n"),
-    "K046": (ALL + b"Disallow: /robots.txt\n", ALL + b"Disallow:\n"),
-    "K047": (ALL + b"Disallow: /a\nAllow: /a/b\n", ALL + b"Allow: /a/b\nDisallow: /a\n"),
-    "K048": (ALL + b"Disallow: /a\nDisallow: /a/b\n", ALL + b"Disallow: /a\n"),
-    "K049": (ALL + b"Allow: /\nDisallow: /a\n", ALL + b"Disallow: /a\nAllow: /\n"),
-    "K050": (b"User-agent: fig\nAllow:\n\n" + ALL + b"Disallow: /a\n", b"User-agent: fig\nDisallow:\n\n" + ALL + b"Disallow: /a\n"),
-    "K051": (ALL + b"Disallow: /a b\n", ALL + b"Disallow: /a%20b\n"),
-    "K052": (ALL + b"Disallow: /a/admin/\n", ALL + b"Disallow: /a/\n"),
-    "K060": (ALL + b"Disallow: /a\nMadeup: 1\n", ALL + b"Disallow: /a\n#Madeup: 1\n"),
-    "K061": (ALL + b"Disallow: /a\nSitemap: /s\n", ALL + b"Disallow: /a\nSitemap: http://h/s\n"),
-    "K062": (ALL + b"Disallow: /a\nCrawl-delay: x\n", ALL + b"Disallow: /a\nCrawl-delay: 10\n"),
-    "K070": (ALL + b"Disallow: /a\nContent-Usage: X\n", ALL + b"Disallow: /a\nContent-Usage: x=n\n"),
-    "K071": (
+    "K040 2:11": (ALL + b"Disallow: a\n", ALL + b"Disallow: /a\n"),
+    "K041 2:11": (ALL + b"Disallow: http://h/a\n", ALL + b"Disallow: /a\n"),
+    "K042 2:14": (ALL + b"Disallow: /a/*.gif\n", ALL + b"Disallow: /a/*.gif\nDisallow: /a/b.gif\n"),
+    "K043 2:15": (ALL + b"Disallow: /a/b$\n", ALL + b"Disallow: /a/b$\n"),
+    "K044 2:15": (ALL + b"Disallow: /100%\n", ALL + b"Disallow: /100%25\n"),
+    "K045 2:13": (ALL + b"Disallow: /a#b\n", ALL + b"Disallow: /a%23b\n"),
+    "K046 2:11": (ALL + b"Disallow: /robots.txt\n", ALL + b"Disallow:\n"),
+    "K047 3:1": (ALL + b"Disallow: /a\nAllow: /a/b\n", ALL + b"Allow: /a/b\nDisallow: /a\n"),
+    "K048 3:1": (ALL + b"Disallow: /a\nDisallow: /a/b\n", ALL + b"Disallow: /a\n"),
+    "K049 2:1": (ALL + b"Allow: /\nDisallow: /a\n", ALL + b"Disallow: /a\nAllow: /\n"),
+    "K050 2:1": (b"User-agent: fig\nAllow:\n\n" + ALL + b"Disallow: /a\n", b"User-agent: fig\nDisallow:\n\n" + ALL + b"Disallow: /a\n"),
+    "K051 2:13": (ALL + b"Disallow: /a b\n", ALL + b"Disallow: /a%20b\n"),
+    "K052 2:13": (ALL + b"Disallow: /a/admin/\n", ALL + b"Disallow: /a/\n"),
+    "K060 3:1": (ALL + b"Disallow: /a\nMadeup: 1\n", ALL + b"Disallow: /a\n#Madeup: 1\n"),
+    "K061 3:1": (ALL + b"Disallow: /a\nSitemap: /s\n", ALL + b"Disallow: /a\nSitemap: http://h/s\n"),
+    "K062 3:1": (ALL + b"Disallow: /a\nCrawl-delay: x\n", ALL + b"Disallow: /a\nCrawl-delay: 10\n"),
+    "K070 3:16": (ALL + b"Disallow: /a\nContent-Usage: X\n", ALL + b"Disallow: /a\nContent-Usage: x=n\n"),
+    "K071 3:16": (
         ALL + b"Disallow: /a\nContent-Usage: search=no\n",
         ALL + b"Disallow: /a\nContent-Usage: search=n\n",
     ),
-    "K072": (
+    "K072 3:16": (
         ALL + b"Disallow: /a\nContent-Usage: a/ search=n\n",
         ALL + b"Disallow: /a\nContent-Usage: /a search=n\n",
     ),
-    "K073": (
+    "K073 1:1": (
         b"Content-Usage: search=n\n\n" + ALL + b"Disallow: /a\n",
         ALL + b"Content-Usage: search=n\n\n" + ALL + b"Disallow: /a\n",
     ),
 }  # fmt: skip
-"""By code: a file with the finding, and the file after the fix."""
+"""By code and place of its first finding: a file, and the file after the fix."""
 
 NOT_FIXED = {"K042", "K043"}
 """Codes without a fix by the draft, which has no such lines. The finding stays."""
@@ -117,14 +117,18 @@ def allowed(body: bytes, reading: Standard) -> list[bool]:
 
 
 def test_every_fix_is_tried() -> None:
-    assert {*FIXED, "K007"} == set(CHECKS)  # K007 is about a header of the server
+    assert {*(name[:4] for name in FIXED), "K007"} == set(
+        CHECKS
+    )  # K007 is about a header of the server
 
 
 @pytest.mark.promise("docs/commands.md", "a fix never changes the reading by the other standard")
-@pytest.mark.parametrize("code", FIXED)
-def test_a_fix_changes_nothing_for_the_other_reading(code: str) -> None:
-    before, after = FIXED[code]
-    assert code in codes(before)
+@pytest.mark.parametrize("name", FIXED)
+def test_a_fix_changes_nothing_for_the_other_reading(name: str) -> None:
+    before, after = FIXED[name]
+    code, _, place = name.partition(" ")
+    found = [f for f in check(before) if f.check.code == code]
+    assert f"{found[0].line}:{found[0].column}" == place
     assert (code in codes(after)) == (code in NOT_FIXED)
     for reading in Standard:
         if reading not in CHECKS[code].readings:
@@ -154,11 +158,9 @@ def test_a_line_that_rfc_9309_needs_is_not_to_be_removed() -> None:
     ("rules", "readings"),
     [
         (b"Disallow: /\n", BOTH),
-        (b"Disallow: /a\nDisallow: /\n", BOTH),
         (b"Disallow: /*\n", (Standard.RFC_9309,)),
         (b"Disallow: /\nAllow:\n", BOTH),
         (b"Disallow: /\nAllow: /a\n", None),
-        (b"Allow: /\n", None),
     ],
 )
 def test_a_file_that_closes_the_whole_site(
@@ -174,12 +176,8 @@ def test_a_file_that_closes_the_whole_site(
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        (b"Sitemap: sitemap.xml", "K061"),
-        (b"sitemap: HTTPS://h/sitemap.xml", None),
-        (b"Crawl-delay: ten", "K062"),
         (b"Crawl-delay: -1", "K062"),
         (b"Crawl-delay: 0.5", None),
-        (b"Content-Signal: search=yes", None),
         (b"Disallow-AI: /", "K060"),
     ],
 )

@@ -49,8 +49,6 @@ FREE = b"\nDisallow:\n\n"
 @pytest.mark.parametrize(
     ("expected", "body"),
     [
-        ("K001 1:1", b""),
-        ("K002 1:1", b"<html>a: b\n"),
         ("K002 1:1, K012 1:1, K019 1:1", b"<p>User-agent: *<br>Disallow: /a\n"),
         (
             "K002 1:1, K011 1:1, K013 2:1",
@@ -62,29 +60,14 @@ FREE = b"\nDisallow:\n\n"
         ),
         ("K003 1:1", "\ufeffno line".encode("utf-16-be")),
         ("K011 1:1, K018 1:1", b"\xff\xfe\n" + in_record(b"Disallow: /x")),
-        ("K004 1:1, K040 2:11", b"\xef\xbb\xbf" + in_record(b"Disallow: a")),
         ("K005 3:1", in_record(b"Disallow: /x", b"#" * MAX_BYTES, b"Disallow: b")),
         ("K006 3:2084", in_record(b"Disallow: /" + b"x" * 2072, b"Disallow: /" + b"y" * 2073)),
         ("K010 3:2", in_record(b"Disallow:", b" Disallow /x")),
-        ("K010 3:1", in_record(b"Disallow:", b"Disallow /a:b")),
-        ("K011 3:1", in_record(b"Disallow:", b"Slow down")),
-        ("K012 3:1", in_record(b"Disallow:", b"dis-alow: /")),
         ("K013 3:1, K013 4:1", in_record(b"Disallow:", b": /", b"Two words: b")),
-        ("K014 2:10", in_record(b"Disallow \t: /x")),
-        ("K015 2:13", in_record(b"Disallow: /a\x0c")),
         ("K015 2:13", in_record(b"Disallow: # \xe2\x80\xa8")),
-        ("K016 2:12", in_record(b"Disallow: #\0")),
         ("K017 2:12", in_record("Disallow: /ü # ü".encode(), b"Disallow: /a # \xfc")),
-        ("K018 2:12", in_record(b"Disallow: /\xfc")),
-        ("K020 1:1", AGENT + FREE),
-        ("K021 1:13", AGENT + b"**" + FREE),
-        ("K022 1:13", AGENT + b"a, b" + FREE),
-        ("K023 4:1", AGENT + b"Fig" + FREE + AGENT + b"fIG" + FREE),
-        ("K024 4:1", (AGENT + b"*" + FREE) * 2),
-        ("K025 2:1", AGENT + b"*\n" + AGENT + b"*" + FREE),
         ("K026 5:1", AGENT + b"a\n" + AGENT + b"FigTree" + FREE + AGENT + b"fig" + FREE),
         ("", AGENT + b"fig" + FREE + AGENT + b"figtree" + FREE),
-        ("K030 1:1", AGENT + b"a\n" + AGENT + b"b\n"),
         (
             "K031 2:1, K031 6:1, K031 8:1, K047 9:1",
             AGENT + b"a\n\n \n" + AGENT + b"b\n#\n\t\nDisallow: /\n\nAllow: /a\n",
@@ -93,27 +76,19 @@ FREE = b"\nDisallow:\n\n"
             "K032 1:1, K032 6:1",
             b"Sitemap: http://h/\n\n" + in_record(b"Disallow: /x", b"", b"Host: a", b"Host: b"),
         ),
-        ("K033 2:1", AGENT + b"a\nSitemap: http://h/\n" + AGENT + b"b\nDisallow: /\n"),
-        ("K034 1:2", b" Allow: /\n" + AGENT + b"a" + FREE),
-        ("K035 4:1", AGENT + b"a\nDisallow: /\n#\n" + AGENT + b"b" + FREE),
         ("K040 2:12", in_record(b"Disallow:  a")),
         ("K040 2:11, K043 2:11", in_record(b"Disallow: $")),
-        ("K041 2:11", in_record(b"Disallow: HTTPS://a/")),
         ("K042 2:11", in_record(b"Disallow: *.php")),
-        ("K043 2:13", in_record(b"Disallow: /a$")),
-        ("K044 2:12", in_record(b"Disallow: /%a%2")),
-        ("K045 2:13", in_record(b"Disallow: /a#b")),
         ("", in_record(b"Disallow: /a #b", b"Disallow: /b\t#", b"Disallow:#c")),
         ("K046 2:11", in_record(b"Disallow: /%72obots.txt", b"Disallow: /robots.tx")),
         ("K047 3:1", in_record(b"Allow: /a", b"Disallow: /a%62c", b"Disallow: /b")),
         ("K048 3:1, K048 4:1", in_record(b"Disallow: /a", b"Disallow: /a", b"Disallow: /ab")),
         ("K049 3:1", in_record(b"Disallow: /b", b"Allow: /", b"Allow: /a", b"Disallow: /a")),
         ("", in_record(b"Allow: /", b"Disallow:")),
-        ("K050 2:1", in_record(b"Allow: # /")),
-        ("K051 2:13", in_record(b"Disallow: /a /b")),
     ],
 )
 def test_found(expected: str, body: bytes) -> None:
+    """A file for each code alone is in test_readings.py."""
     assert ", ".join(f"{code} {line}:{column}" for code, line, column in found(body)) == expected
 
 
@@ -133,15 +108,12 @@ def test_clean(line_end: str) -> None:
 @pytest.mark.parametrize(
     ("content_type", "said"),
     [
-        (None, None),
-        ("text/plain", None),
         ("Text/Plain ; charset=utf-8", None),
         ("", "the answer has no Content-Type"),
-        ("text/html; charset=utf-8", "the Content-Type is 'text/html; charset=utf-8'"),
         ("\x1b[2J\ud800" + "x" * 10_000, "the Content-Type is '\\x1b[2J\\ud800xxx"),
     ],
 )
-def test_the_content_type(content_type: str | None, said: str | None) -> None:
+def test_the_content_type(content_type: str, said: str | None) -> None:
     findings = check(b"User-agent: *\nDisallow:\n", content_type=content_type)
     assert [f.check.code for f in findings] == ["K007"] * (said is not None)
     assert said is None or findings[0].message.startswith(said)
@@ -167,16 +139,11 @@ def test_a_path_that_tells() -> None:
     [
         (b"Content-Usage: train-ai=n", []),
         (b"Content-Usage: /a train-ai=n, search=y;x, new=maybe", []),
-        (b"Content-Usage: /a", []),
-        (b"Content-Usage: train-ai=yes", [("K071", 2, 16)]),
         (b"Content-Usage: /a train-ai, search=1", [("K071", 2, 16)] * 2),
-        (b"Content-Usage: Train-AI=n", [("K070", 2, 16)]),
         (b"Content-Usage: train-ai=y, x=" + b"y" * 131_072, [("K070", 2, 16)]),
-        (b"Content-Usage: a/ train-ai=n", [("K072", 2, 16)]),
         (b"Content-Usage: train-ai=n search=n", [("K070", 2, 16)]),
         (b"Content-Signal: search=yes, ai-train=no, use=reference", []),
         (b"Content-Signal: ai-train=never", [("K071", 2, 17)]),
-        (b"Content-Signal: /a ai-train=no", [("K070", 2, 17)]),
     ],
 )
 def test_preferences(line: bytes, told: list[tuple[str, int, int]]) -> None:
@@ -187,33 +154,16 @@ def test_preferences(line: bytes, told: list[tuple[str, int, int]]) -> None:
     assert codes(b"Content-Signal: ai-train=no\n" + rest) == []
 
 
-@pytest.mark.parametrize(
-    ("line", "meant"),
-    [
-        (b"Dissallow", "Disallow"),
-        (b"Disalow", "Disallow"),
-        (b"Dis allow", "Disallow"),
-        (b"\xef\xbb\xbfDisallow", "Disallow"),
-        (b"Alow", "Allow"),
-        (b"User agent", "User-agent"),
-        (b"Useragent", "User-agent"),
-        (b"User-agnet", "User-agent"),
-    ],
-)
-def test_misspelt(line: bytes, meant: str) -> None:
-    [finding] = [f for f in check(in_record(b"Disallow:", line + b": /")) if f.check.code == "K012"]
-    assert finding.message.endswith(f" is not '{meant}'")
+def test_misspelt() -> None:
+    body = in_record(b"Disallow:", b"\xef\xbb\xbfDisallow: /", b"Useragent: a")
+    messages = [f.message for f in check(body) if f.check.code == "K012"]
+    assert [message.rpartition(" ")[2] for message in messages] == ["'Disallow'", "'User-agent'"]
 
 
-@pytest.mark.parametrize(
-    "field",
-    ["Sitemap", "Crawl-delay", "Host", "Noindex", "Request-rate", "Visit-time",
-     "Clean-param", "Content-Signals", "Robot-version", "Agent", "X" * 3000],
-)  # fmt: skip
+@pytest.mark.parametrize("field", ["Sitemap", "Host", "Content-Signals", "Agent", "X" * 3000])
 def test_extensions_are_not_misspelt(field: str) -> None:
-    assert set(codes(in_record(b"Disallow:", field.encode() + b": 1"))) <= {
-        "K006", "K060", "K061",
-    }  # fmt: skip
+    found = set(codes(in_record(b"Disallow:", field.encode() + b": 1")))
+    assert found <= {"K006", "K060", "K061"}
 
 
 def test_findings_of_one_code_are_bounded_and_counted() -> None:
@@ -363,18 +313,14 @@ def test_the_examples_of_where_the_readings_part(row: list[str]) -> None:
     [
         ("K023", "User-agent: a\nDisallow: /x\n\nUser-agent: A\nDisallow: /y", "5 for '/y'"),
         ("K024", "User-agent: *\nDisallow: /x\n\nUser-agent: *\nDisallow: /y", "5 for '/y'"),
-        ("K024", "User-agent: *\nDisallow: /x\n\nUser-agent: *\nDisallow:", None),
         ("K026", "User-agent: ab\nDisallow: /x\n\nUser-agent: c\nUser-agent: b\nAllow: /y",
          "6 for '/y'"),
         ("K033", "User-agent: a\nX: y\n\nUser-agent: b\nDisallow: /x", "5 for '/x'"),
         ("K042", "User-agent: *\nDisallow: /*.gif$", "2 for '/x.gif'"),
-        ("K042", "User-agent: *\nDisallow: *.gif", "2 for '/x.gif'"),
         ("K042", "User-agent: *\nDisallow: /*b\nAllow: /xbc\nAllow: /x*b", "4 for '/xxb'"),
         ("K042", "Disallow: /*.gif", None),
-        ("K042", "User-agent: a b\nDisallow: /*.gif", None),
         ("K043", "User-agent: *\nDisallow: /a$", "2 for '/a'"),
         ("K047", "User-agent: *\nAllow: /a\nDisallow: /a/b", "3 for '/a/b'"),
-        ("K047", "User-agent: *\nDisallow: /a\nAllow: /a", "3 for '/a'"),
         ("K049", "User-agent: *\nAllow: /\nDisallow: /a", "3 for '/a'"),
     ],
 )  # fmt: skip
