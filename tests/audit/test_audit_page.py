@@ -42,8 +42,7 @@ def test_each_table_is_there_and_sorts(page_file: Path, opened: Open) -> None:
     assert "disobeyed" in page.locator(".kinds").inner_text()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_axe_finds_nothing(page_file: Path, opened: Open, scheme: str, width: int) -> None:
     page = opened(page_file, color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 900})

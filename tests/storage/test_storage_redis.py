@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
@@ -16,7 +15,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-import redis
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from harness.certificate import private, signed
@@ -329,20 +327,6 @@ def test_tls(tmp_path: Path) -> None:
         # Of a certificate that nobody trusts, and of another host's.
         for distrusted in (server.url(), url.replace("127.0.0.1", "localhost")):
             assert "CERTIFICATE_VERIFY_FAILED" in failure_of(distrusted)
-
-
-@pytest.mark.slow
-def test_a_cluster_of_one_node() -> None:
-    with redis_server("--cluster-enabled", "yes") as server, server.client() as admin:
-        admin.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-        end = time.monotonic() + 20
-        while b"cluster_state:ok" not in admin.execute_command("CLUSTER", "INFO"):
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        with pytest.raises(redis.ResponseError, match="slot"):
-            admin.eval("return 1", 2, "a", "b")
-        with closing(RedisStorage(server.url(), "koster", 60)) as storage:
-            uses(storage)
 
 
 def test_a_socket(tmp_path: Path) -> None:
