@@ -126,20 +126,18 @@ def test_request_lines(request_line: bytes | str, found: tuple[bytes, bytes]) ->
 
 
 @pytest.mark.parametrize(
-    ("time", "secs"),
+    "time",
     [
-        (b"21/Nov/2026:20:00:00 +0000", 1795291200),
-        (b"21/Nov/2026:21:30:00 +0130", 1795291200),
-        ("21/Nov/2026 20:00:00", 1795291200),
-        ("2026-11-21T15:00:00.999-05:00", 1795291200),
-        ("2026-11-21 20:00:00", 1795291200),
-        (b"1795291200.999", 1795291200),
-        (1795291200123, 1795291200),
-        ("31/Dec/2016:23:59:60 +0000", 1483228799),
+        b"21/Nov/2026:21:30:00 +0130",
+        "21/Nov/2026 20:00:00",
+        "2026-11-21T15:00:00.999-05:00",
+        b"1795291200.999",
+        1795291200123,
     ],
 )
-def test_times(time: bytes | str | float, secs: int) -> None:
-    assert seconds_of(time) == secs
+def test_times(time: bytes | str | float) -> None:
+    assert seconds_of(time) == 1795291200
+    assert seconds_of("31/Dec/2016:23:59:60 +0000") == 1483228799
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,9 @@ HOSTILE = (
 )
 
 
+FORBIDDEN = "User-agent: *\nDisallow: /\n"
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "robots.txt"
@@ -157,26 +160,6 @@ def test_explain_is_for_the_robot_of_the_option_or_the_settings(
     assert ran.status == (1 if GPTBOT in options else 0)
 
 
-@pytest.mark.promise("docs/commands.md", "explain: file is HTML or UTF-16")
-@pytest.mark.parametrize(
-    ("body", "file", "said", "status"),
-    [
-        (b"<!DOCTYPE html><p>no</p>", "HTML", "an HTML page, and no robots.txt", 0),
-        ("User-agent: *\nDisallow: /\n".encode("utf-16"), "UTF-16", "many robots can read no", 1),
-        (b"User-agent: *\nDisallow: /\n", None, "", 1),
-    ],
-)
-def test_explain_names_what_the_file_is(
-    robots: Robots, body: bytes, file: str | None, said: str, status: int
-) -> None:
-    ran = robots("explain", "--robots", "-", "--agent", "x", "http://h/a", stdin=body)
-    assert ran.status == status
-    assert ("\n  file  " in ran.out) is (file is not None)
-    assert said in ran.out
-    as_json = robots("explain", "--json", "--robots", "-", "--agent", "x", "http://h/a", stdin=body)
-    assert as_json.objects[0]["file"] == file
-
-
 @pytest.mark.promise("docs/commands.md", "explain: sent as")
 def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
     url, body = "http://h/x/../secret", b"User-agent: *\nDisallow: /secret\n"
@@ -249,25 +232,36 @@ def test_explain_names_the_name_that_matched(robots: Robots, record: str, name: 
     assert row["line"] == (5 if record == "c" else 2)
 
 
+@pytest.mark.promise("docs/commands.md", "explain: file is HTML or UTF-16")
 @pytest.mark.parametrize(
-    ("page", "settings", "status", "ground"),
+    ("body", "settings", "status", "ground", "file", "said"),
     [
-        (HTML, {}, 0, "rule"),
-        (HTML, {"KOSTER_HTML_ROBOTSTXT": "disallow"}, 1, "html"),
-        (ANUBIS, {}, 3, "unavailable"),
-        (ANUBIS, {"KOSTER_UNAVAILABLE": "allow"}, 0, "unavailable"),
+        (HTML.encode(), {}, 0, "rule", "HTML", "an HTML page, and no robots.txt"),
+        (HTML.encode(), {"KOSTER_HTML_ROBOTSTXT": "disallow"}, 1, "html", "HTML", ""),
+        (ANUBIS.encode(), {}, 3, "unavailable", None, "a challenge page (Anubis)"),
+        (ANUBIS.encode(), {"KOSTER_UNAVAILABLE": "allow"}, 0, "unavailable", None, ""),
+        (FORBIDDEN.encode("utf-16"), {}, 1, "rule", "UTF-16", "many robots can read no"),
+        (FORBIDDEN.encode(), {}, 1, "rule", None, ""),
     ],
 )
-def test_explain_of_an_html_page(
-    robots: Robots, *, page: str, settings: dict[str, str], status: int, ground: str
+def test_explain_of_a_page_in_place_of_the_file(
+    robots: Robots,
+    *,
+    body: bytes,
+    settings: dict[str, str],
+    status: int,
+    ground: str,
+    file: str | None,
+    said: str,
 ) -> None:
     """As a crawl would decide, if the page came in place of the robots.txt."""
     run = ["explain", "--robots", "-", "http://h/x"]
-    ran = robots(*run, stdin=page.encode(), **settings)
-    [row] = robots(*run, "--json", stdin=page.encode(), **settings).objects
-    assert (ran.status, row["ground"]) == (status, ground)
+    ran = robots(*run, stdin=body, **settings)
+    [row] = robots(*run, "--json", stdin=body, **settings).objects
+    assert (ran.status, row["ground"], row["file"]) == (status, ground, file)
     assert row["allowed"] is (status == 0)
-    assert ("a challenge page (Anubis)" in ran.out) is (page is ANUBIS)
+    assert said in ran.out
+    assert ("\n  file  " in ran.out) is (file is not None)
 
 
 @pytest.mark.promise("docs/commands.md", "explain: override")
@@ -619,15 +613,10 @@ def test_cache_forget(robots: Robots, stored: dict[str, Any]) -> None:
     assert robots("cache", "list", **stored) == Ran(0, "nothing is stored\n", "")
 
 
-def test_cache_makes_no_file(robots: Robots, tmp_path: Path) -> None:
-    assert robots("cache", "list") == Ran(0, "nothing is stored\n", "")
-    assert robots("cache", "show", "fict.org").status == 1
-    assert robots("cache", "forget", "--all") == Ran(0, "", "")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.promise("docs/commands.md", "cache: exit status 3, the storage failed")
-def test_cache_that_fails(robots: Robots, tmp_path: Path) -> None:
+def test_cache_makes_no_file_and_tells_of_one_that_fails(robots: Robots, tmp_path: Path) -> None:
+    assert robots("cache", "list") == Ran(0, "nothing is stored\n", "")
+    assert list(tmp_path.iterdir()) == []
     (tmp_path / "not.sqlite3").write_text("not a database " * 100)
     ran = robots("cache", "list", KOSTER_SQLITE_PATH=str(tmp_path / "not.sqlite3"))
     assert (ran.status, ran.out) == (3, "")
@@ -685,12 +674,9 @@ def test_help_tells_the_exit_status(robots: Robots) -> None:
 @pytest.mark.promise("docs/commands.md", "-s NAME=VALUE and the options of all commands")
 def test_settings_are_taken_before_and_behind_the_command(robots: Robots, file: Path) -> None:
     explain = ["explain", "--json", "--robots", file, "http://h/"]
-    for before, behind in (
-        (["-s", "ROBOTSTXT_USER_AGENT=unhipbot"], []),
-        ([], ["-s", "ROBOTSTXT_USER_AGENT=unhipbot"]),
-        (["-s", "ROBOTSTXT_USER_AGENT=unhipbot"], ["-s", "KOSTER_MAX_BYTES=500", "--nolog"]),
-    ):
-        [verdict] = robots(*before, *explain, *behind).objects
+    robot = ["-s", "ROBOTSTXT_USER_AGENT=unhipbot"]
+    for command in ([*robot, *explain, "-s", "KOSTER_MAX_BYTES=500", "--nolog"], explain + robot):
+        [verdict] = robots(*command).objects
         assert (verdict["robot"], verdict["line"]) == ("unhipbot", 5)
 
 

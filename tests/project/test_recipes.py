@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.challenge_pages import ANUBIS
 from harness.commands import Ran
 from harness.commands import Sites as Commands
 from harness.crawling import Crawl, CrawlResult
@@ -17,7 +16,6 @@ from harness.documents import blocks_in, section, settings_of, spider_of, text
 from harness.redis_server import common_server
 from harness.replies import Reply
 from harness.server import Server, Site
-from scrapy import Request
 
 PAGES = ("start", "coming-from-scrapy", "recipes")
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -206,18 +204,6 @@ async def test_a_site_that_is_deferred(crawl: Crawl, server: Server, tmp_path: P
     assert site.pages_asked == []
 
 
-async def test_sites_that_answer_with_a_page(crawl: Crawl, server: Server) -> None:
-    site, asking = server.site(), server.site()
-    site.robots, asking.robots = Reply(200, "<html><p>Home</p></html>"), Reply(200, ANUBIS)
-    told = section(text("docs/settings.md"), "### KOSTER_HTML_ROBOTSTXT")
-    [block] = blocks_in(told, "python")
-    result = await crawl(urls=[site.url("/"), asking.url("/")], settings=settings_of(block))
-    assert len(result.refused) == 2
-    assert site.pages_asked == asking.pages_asked == []
-    [quoted] = re.findall(r"`(cannot be.*?)`", told, re.DOTALL)
-    assert any(quoted.replace("\n", " ")[:-1] in line for line in result.logged())
-
-
 async def test_what_is_allowed(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     site = server.site()
     site.robots = RULES
@@ -236,18 +222,6 @@ async def test_sitemaps(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     assert site.asked("/robots.txt") == 1
 
 
-async def test_an_exception_for_one_site(crawl: Crawl, server: Server) -> None:
-    site, other = server.site(), server.site()
-    site.robots = other.robots = RULES
-    [block] = blocks_in(section(text("docs/settings.md"), "### KOSTER_OVERRIDES"), "python")
-    settings = settings_of(block.replace(EXAMPLE, site.url("")))
-    paths = ("/private/reports/1", "/private/1")
-    urls = [each.url(path) for each in (site, other) for path in paths]
-    result = await crawl(urls=urls, settings=settings)
-    assert result.fetched == (site.url(paths[0]),)
-    assert result.warnings == []
-
-
 async def test_a_proxy(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     site, proxy = server.site(), server.site()
     for path in ("/robots.txt", "/page"):
@@ -260,38 +234,6 @@ async def test_a_proxy(crawl: Crawl, server: Server, tmp_path: Path) -> None:
         site.url("/page"),
     ]
     assert site.requests == ()
-
-
-class Seen:
-    """A downloader middleware behind all others: what is sent with which keys."""
-
-    meta: dict[str, set[str]] = {}
-
-    def process_request(self, request: Request) -> None:
-        self.meta[request.url] = set(request.meta)
-
-
-async def test_the_meta_keys_that_go_with_a_robots_txt(crawl: Crawl, server: Server) -> None:
-    site, own = server.site(), server.site()
-    [block] = [b for b in blocks_in(recipe("Proxies and browsers"), "python") if "ADDONS" in b]
-    seen = {"DOWNLOADER_MIDDLEWARES": {Seen: 950}}
-    await crawl(urls=[site.url("/page")], meta={"playwright": True}, settings=seen)
-    await crawl(urls=[own.url("/")], meta={"my_exit_node": "b"}, settings=settings_of(block) | seen)
-    assert "playwright" in Seen.meta[site.url("/page")]
-    assert "playwright" not in Seen.meta[site.url("/robots.txt")]
-    assert "my_exit_node" in Seen.meta[own.url("/robots.txt")]
-
-
-async def test_a_fleet_asks_a_site_once(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    site = server.site()
-    site.robots = RULES
-    [block] = blocks_in(section(text("docs/fleet.md"), "## Set up Redis"), "python")
-    settings = here(block, tmp_path)
-    first, second = await crawl.together(
-        *(crawl(urls=[site.url(f"/{n}")], settings=settings) for n in range(2))
-    )
-    assert (len(first.fetched), len(second.fetched)) == (1, 1)
-    assert site.asked("/robots.txt") == 1
 
 
 # What is shown to be typed. The tests of these pages have no file of the first.

@@ -128,14 +128,3 @@ def test_they_are_used_there_only() -> None:
             assert not is_private(name) or name in OF_OTHERS, (path.name, name)
             if name in OF_THE_ENGINE:
                 assert not ast.unparse(owner).endswith("crawler.engine"), path.name
-
-
-def test_a_release_that_removes_the_queue_s_names_costs_the_queue_only() -> None:
-    """No module that a crawl imports without naming it imports the queue."""
-    importing = [
-        path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.parse(path.read_text("utf-8")).body
-        if isinstance(node, ast.ImportFrom) and (node.module or "").endswith(".roundrobin")
-    ]
-    assert importing == []

@@ -118,16 +118,6 @@ def test_the_record_that_is_obeyed(counts: Counts) -> None:
     assert row_of(counts) == {"record_line": 3, "record": shown, "delay": "2.5", "cut": 1}
 
 
-def test_the_end_of_deferring(counts: Counts) -> None:
-    deferred = {"deferrals": 1, "deferred": int(NOW), "resumed": 0}
-    counts.deferred(SITE)
-    counts.status_changed(SITE, Standing.UNAVAILABLE, None)
-    counts.status_changed(SITE, Standing.UNAVAILABLE, Standing.UNAVAILABLE)
-    assert row_of(counts) == {**deferred, "outcome": Standing.UNAVAILABLE}
-    counts.status_changed(SITE, Standing.OBEYED, Standing.UNAVAILABLE)
-    assert row_of(counts) == {**deferred, "outcome": Standing.OBEYED, "resumed": int(NOW)}
-
-
 def test_what_is_long_is_cut(counts: Counts) -> None:
     rule = Line(2, b"disallow", b"/\x1b" + b"x" * 500)
     url = f"{NAME}/{'x' * 500}"
