@@ -1,4 +1,4 @@
-"""Logs that are compressed, damaged, hostile, in many files, or out of order."""
+"""Logs that are compressed, damaged, hostile, in many files, or out of order; days and ranges."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ import io
 import lzma
 import tracemalloc
 from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from harness.audit_logs import BEGAN, FIRST, Hit, log_of, sinners, written
+from harness.audit_logs import BEGAN, DAY, FIRST, Hit, log_of, sinners, written
 from harness.audits import audited
 from harness.doubling import MOST, Reader, growth
 
 from scrapy_koster.audit import access_log as audit_log
+from scrapy_koster.audit import audited_robot, judging, merged_logs
 from scrapy_koster.audit import auditor as audit_auditor
-from scrapy_koster.audit import judging, merged_logs
-from scrapy_koster.audit.addresses import masked, whole
+from scrapy_koster.audit.addresses import Ranges, masked, networks_in, whole
 from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.judging import Files, Version, method_and_path
 from scrapy_koster.audit.naming import By, Namer
+from scrapy_koster.audit.result import Result
 from scrapy_koster.audit.textlines import COMMON, nginx_format
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.protocol.site import site_of
@@ -325,3 +328,85 @@ def test_of_a_site_alone() -> None:
     found = judged(log, site=site_of("http://WWW.fict.org/"))
     assert (found["elsewhere"], found["robots"][0]["violations"]) == (4, 3)
     assert found["lines"] == 7
+
+
+# Days, published ranges, and a log that is cut.
+
+
+def day_of(secs: int) -> str:
+    return datetime.fromtimestamp(secs, timezone.utc).strftime("%Y-%m-%d")
+
+
+@pytest.mark.promise("docs/audit.md", "day is null beyond 400 days")
+def test_days_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audited_robot, "DAYS_MOST", 3)
+    hits = [Hit(BEGAN + n * DAY, RUDE, "/private/") for n in range(5)]
+    days = judged(written(hits))["days"]
+    assert [each["day"] for each in days] == [None, *(day_of(hit.secs) for hit in hits[:3])]
+    assert [each["violations"] for each in days] == [2, 1, 1, 1]
+
+
+def test_days_of_robots_that_are_not_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_auditor, "ROBOTS_MOST", 4)
+    monkeypatch.setattr(audit_auditor, "MERGED_AT_ONCE", 2)
+    hits = [Hit(BEGAN + n, f"bot{n}/1", "/private/") for n in range(20)]
+    found = judged(written(hits))
+    assert found["not_kept_apart"]["names"] > 10
+    assert found["days"] == [{"day": day_of(BEGAN), "requests": 20, "violations": 20}]
+
+
+PUBLISHED = """{"creationTime": "2026-11-18T00:00:00.000000", "prefixes": [
+  {"ipv6Prefix": "2001:db8:1::/48"}, {"ipv4Prefix": "192.0.2.0/27"},
+  {"ipv4Prefix": "192.0.2.64/27"},
+  {"service": "x"}, 7, "198.51.100.1"]}"""
+
+
+@pytest.mark.promise("docs/audit.md", "googlebot (unverified); googlebot-image")
+@pytest.mark.parametrize(
+    "text", [PUBLISHED, "# ours\n192.0.2.0/27 # a\n192.0.2.64/27\n2001:db8:1::/48\n198.51.100.1\n"]
+)
+def test_what_is_not_from_the_published_ranges_is_another_robot(text: str) -> None:
+    inside = ["192.0.2.1", "192.0.2.70", "2001:db8:1::5", "198.51.100.1", "::ffff:192.0.2.1"]
+    outside = ["192.0.2.40", "203.0.113.9", "2001:db8:2::5", "a.example"]
+    hits = [Hit(BEGAN + n, "Googlebot/2.1", "/a", client=c) for n, c in enumerate(inside)]
+    hits += [Hit(BEGAN + n, "Googlebot/2.1", "/private/", client=c) for n, c in enumerate(outside)]
+    hits += [Hit(BEGAN, "Googlebot-Image/1.0", "/a", client="203.0.113.9"), Hit(BEGAN, RUDE, "/a")]
+    ranges = Ranges({"googlebot": networks_in(text)})
+    log = written(sorted(hits, key=lambda hit: hit.secs))
+    ended = audit(
+        Files(ONE), [("log", lambda: io.BufferedReader(io.BytesIO(log)))], masked, ranges=ranges
+    )
+    found = Result(*ended, ranges=ranges).to_dict()
+    by_name = {robot["name"]: robot for robot in found["robots"]}
+    keys = ("requests", "violations", "verified")
+    assert {name: tuple(map(robot.get, keys)) for name, robot in by_name.items()} == {
+        "googlebot": (5, 0, True),
+        "googlebot (unverified)": (4, 4, False),
+        "googlebot-image (unverified)": (1, 0, False),
+        "rudebot": (1, 0, None),
+    }
+    unverified = by_name["googlebot (unverified)"]
+    assert (unverified["kind"], unverified["known_by"]) == ("search", "list")
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", '{"prefixes": 7}', "[" * 99_999])
+def test_no_ranges(text: str) -> None:
+    with pytest.raises(ValueError, match=r"address range|not appear to be"):
+        networks_in(text)
+
+
+@pytest.mark.promise("docs/audit.md", "a log that shrinks while it is read")
+def test_a_log_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    path.write_bytes(written([Hit(BEGAN + n, RUDE, "/private/") for n in range(15_000)]))
+
+    class Cutting(io.BufferedReader):
+        def read1(self, size: int = -1) -> bytes:
+            if self.tell() > path.stat().st_size // 2:
+                path.write_bytes(b"")
+            return super().read1(size)
+
+    ended = audit(Files(ONE), [(str(path), lambda: Cutting(path.open("rb", buffering=0)))], masked)
+    found = Result(*ended).to_dict()
+    assert found["damaged"][0]["why"] == "it was cut while it was read: lines are missing"
+    assert 0 < found["robots"][0]["requests"] < 15_000

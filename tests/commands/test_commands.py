@@ -10,7 +10,6 @@ import shlex
 import subprocess
 import sys
 from contextlib import closing
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,7 @@ from harness.draft import SECTION_4
 from harness.replies import Reply, redirect
 from harness.sizes import so_many
 from harness.storages import SHARED, Place, place_of
-from scrapy.commands import ScrapyCommand
 
-from scrapy_koster.commands.robots import RobotsCommand
 from scrapy_koster.commands.style import takes_colours
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import Site, site_of
@@ -678,18 +675,6 @@ def test_settings_are_taken_before_and_behind_the_command(robots: Robots, file: 
     for command in ([*robot, *explain, "-s", "KOSTER_MAX_BYTES=500", "--nolog"], explain + robot):
         [verdict] = robots(*command).objects
         assert (verdict["robot"], verdict["line"]) == ("unhipbot", 5)
-
-
-# The way in
-
-
-def test_the_entry_point(tmp_path: Path) -> None:
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    [value] = re.findall(r'\[project.entry-points."scrapy.commands"\]\nrobots = "(.+)"\n', text)
-    command = EntryPoint("robots", value, "scrapy.commands").load()
-    assert command is RobotsCommand
-    assert issubclass(command, ScrapyCommand)
-    assert not command.requires_project
 
 
 # Colours and escaped text

@@ -30,6 +30,7 @@ from scrapy_koster.commands.seeds import LINE_MAX_BYTES, Seeds, url_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 RULES = "User-agent: *\nDisallow: /private\n"
+USAGE = "Content-Usage: train-ai=n\nContent-Usage: /open train-ai=y\nContent-Signal: search=no\n"
 PATHS = ("/", "/private")
 Survey = Callable[..., Ran]
 
@@ -134,9 +135,10 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
 
 
 @pytest.mark.promise("docs/commands.md", "survey: the tables, --json, -o; exit status 1")
+@pytest.mark.promise("docs/commands.md", "survey: sites by usage preference")
 def test_it_tells_what_would_be_refused(survey: Survey, server: Server, tmp_path: Path) -> None:
     ruled, closed, absent = (server.site() for _ in range(3))
-    ruled.robots, closed.robots = RULES, Reply(403)
+    ruled.robots, closed.robots = f"{RULES}{USAGE}", Reply(403)
     urls = [*ruled.urls(3), *ruled.urls(2, "/private{}"), closed.url(), *absent.urls(2)]
     file = seeds_in(tmp_path, *urls)
     expected = (
@@ -151,6 +153,11 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server, tmp_path
         "   5  would be fetched\n"
         "   2  would be refused: rule\n"
         "   1  would be refused: restricted\n"
+        "\n"
+        "SITES  USAGE\n"
+        "    1  search=n\n"
+        "    1  train-ai=y\n"
+        "    1  train-ai=n\n"
         "\n"
         "REFUSED  SITE" + " " * (len(str(ruled.url(""))) - 2) + "LINE\n"
         f"      2  {ruled.url('')}     2  Disallow: /private\n"
@@ -173,6 +180,7 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server, tmp_path
     }  # fmt: skip
     rule = {"site": ruled.url(""), "line": 2, "text": "Disallow: /private", "refused": 2}
     assert found["rules"] == [rule]
+    assert found["usage"] == {"search": {"y": 0, "n": 1}, "train-ai": {"y": 1, "n": 1}}
 
 
 @pytest.mark.promise("docs/commands.md", "survey: duplicate, blank and comment lines")
@@ -235,24 +243,6 @@ class Answering:
         if request.url.endswith("/ignored"):
             raise IgnoreRequest
 """
-
-
-@pytest.mark.promise("docs/commands.md", "survey: sites by usage preference")
-def test_it_counts_sites_by_what_they_state(survey: Survey, server: Server, tmp_path: Path) -> None:
-    lines = (
-        "Content-Usage: train-ai=n\nContent-Usage: /open train-ai=y",
-        "Content-Signal: search=yes, ai-train=no",
-        "License: https://l.example",
-        "Crawl-delay: 1",
-    )
-    urls = []
-    for line in lines:
-        site = server.site()
-        site.robots = f"{RULES}{line}\n"
-        urls.append(site.url("/"))
-    told = survey(seeds_in(tmp_path, *urls))
-    assert told.status == 0
-    assert "\nSITES  USAGE\n    1  search=y\n    1  train-ai=y\n    2  train-ai=n\n" in told.out
 
 
 PROJECT = {

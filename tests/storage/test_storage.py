@@ -17,7 +17,7 @@ from scrapy.utils.misc import load_object
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import Claimed, Claiming, Pacing, Storage, contract
+from scrapy_koster.storage import Claimed, Claiming, Pacing, Storage, StorageError, contract
 from scrapy_koster.storage.contract import COPY, FAILURE, A, B, Check
 from scrapy_koster.storage.latest import is_news, judged
 from scrapy_koster.storage.memory import MemoryStorage
@@ -151,6 +151,24 @@ def test_whatever_is_valid_comes_back(storage: Storage) -> None:
         assert storage.get(A) == known
 
     check()
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_value_that_would_not_be_read_back_is_not_stored(name: str, tmp_path: Path) -> None:
+    strange = Site("http", "\udcff", 80)
+    largest = replace(COPY, body=bytes(10 * 2**20))
+    with closing(place_of(name, tmp_path).open()) as storage:
+        for call in (
+            lambda: storage.put(A, replace(FAILURE, reason="\udcff")),
+            lambda: storage.put(strange, COPY),
+            lambda: storage.get(strange),
+            lambda: storage.put(A, replace(COPY, body=bytes(10 * 2**20 + 1))),
+        ):
+            with pytest.raises(StorageError):
+                call()
+        assert storage.get(A) is None
+        storage.put(A, largest)
+        assert storage.get(A) == largest
 
 
 def test_memory_gives_up_the_least_recently_used() -> None:

@@ -1,19 +1,42 @@
-"""Claims of processes, and of wrong clocks; the rest is in the contract."""
+"""Claims and visits of processes, of wrong clocks, and by somebody else, beyond the contract."""
 
 from __future__ import annotations
 
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import redis
 from harness.storages import SHARED, Place, output, place_of, start
 
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import held_secs
+from scrapy_koster.storage import Pacing, held_secs
 
-A = Site("http", "a.example", 80)
-COPY = Copy("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1000.0, 2000.0)
+HOST = "a.example"
 SECS = 30.0
+BOUND_SECS = 30.0
+LATE_SECS = 5.0
+"""What a slow machine may take between two calls."""
+
+
+def visit(storage: Pacing, host: str = HOST, *, secs: float = SECS, begun: bool = False) -> float:
+    return storage.visit(host, now=time.time(), secs=secs, begun=begun)
+
+
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    place = replace(place_of("memory", tmp_path), memory_sites=3)
+    with closing(place.open()) as storage:
+        for n in range(4):
+            visit(storage, f"{n}.example")
+        visit(storage, "1.example", begun=True)
+        assert visit(storage, "3.example") > 0
+        assert visit(storage, "0.example") == 0.0  # forgotten; now 2.example goes out
+        assert visit(storage, "1.example") > 0
 
 
 @pytest.fixture(params=SHARED)
@@ -53,12 +76,74 @@ def test_of_four_processes_one_is_granted(place: Place) -> None:
     assert sorted(granted) == sorted(f"http://{n}.example" for n in range(100))
 
 
-# Clocks.
+# Clocks, of those who go by their own.
 
 
+def test_a_claim_of_a_clock_that_ran_ahead_is_void() -> None:
+    left = (-1.0, 0.0, 0.1, 60.0, 60.1, float("inf"))
+    assert [held_secs(secs, 30.0) for secs in left] == [0.0, 0.0, 0.1, 60.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["memory", "sqlite"])
 @pytest.mark.parametrize(
-    ("left_secs", "held"),
-    [(-1.0, 0.0), (0.0, 0.0), (0.1, 0.1), (60.0, 60.0), (60.1, 0.0), (float("inf"), 0.0)],
+    ("visited", "left_secs"),
+    [
+        pytest.param(970.0, 0.0, id="just now over"),
+        pytest.param(1029.0, 59.0, id="put back by less than a gap"),
+        pytest.param(1031.0, 0.0, id="put back by more"),
+        pytest.param(4e9, 0.0, id="a clock of another time"),
+    ],
 )
-def test_a_claim_of_a_clock_that_ran_ahead_is_void(left_secs: float, held: float) -> None:
-    assert held_secs(left_secs, 30.0) == held
+def test_a_clock_that_jumped(tmp_path: Path, name: str, visited: float, left_secs: float) -> None:
+    with closing(place_of(name, tmp_path).open()) as storage:
+        storage.visit(HOST, now=visited, secs=SECS, begun=True)
+        assert storage.visit(HOST, now=1000.0, secs=SECS) == left_secs
+        # What is void is no more, whoever asks next.
+        expected = left_secs or SECS
+        assert storage.visit(HOST, now=1000.0, secs=SECS) == expected
+
+
+# What somebody else put there.
+
+
+@pytest.mark.parametrize("visited", ["x'00'", "9e999"])
+def test_in_the_file(tmp_path: Path, visited: str) -> None:
+    place = place_of("sqlite", tmp_path)
+    with closing(place.open()) as storage:
+        visit(storage)
+        with closing(sqlite3.connect(place.sqlite_path)) as connection, connection:
+            connection.execute(f"UPDATE visit SET visited = {visited}")
+        assert visit(storage) == 0.0
+        assert SECS - LATE_SECS < visit(storage) <= SECS
+
+
+@pytest.mark.parametrize("kind", ["text", "list"])
+def test_in_redis(tmp_path: Path, kind: str) -> None:
+    place = place_of("redis", tmp_path)
+    key = f"{place.redis_prefix}:2:visit:{{{HOST}}}"
+    client: Any = redis.Redis.from_url(place.redis_url)
+    with closing(client), closing(place.open()) as storage:
+        if kind == "text":
+            client.set(key, "x" * 1000, px=2 * 30_000 + 5_000)
+        else:
+            client.lpush(key, "x")
+        assert visit(storage) == 0.0
+        assert client.pttl(key) == pytest.approx(int(client.get(key)), abs=5000)
+        assert visit(storage) > 0
+
+
+def test_in_redis_it_ends_by_itself(tmp_path: Path) -> None:
+    place = replace(place_of("redis", tmp_path), redis_ttl_secs=1)
+    client: Any = redis.Redis.from_url(place.redis_url)
+    with closing(client), closing(place.open()) as storage:
+        visit(storage, secs=0.2)
+        storage.visit("b.example", now=0.0, secs=1e12)
+        storage.put(Site("http", HOST, 80), Copy("u", 200, b"", None, None, 1.0, 2.0))
+        head = f"{place.redis_prefix}:2:visit:"
+        keys = {key.decode() for key in client.scan_iter(f"{head}*")}
+        assert keys <= {f"{head}{{a.example}}", f"{head}{{b.example}}"}
+        assert client.pttl(f"{head}{{b.example}}") > 0
+        end = time.monotonic() + BOUND_SECS
+        while client.exists(f"{head}{{a.example}}"):
+            assert time.monotonic() < end
+            time.sleep(0.02)

@@ -21,7 +21,7 @@ from harness.certificate import private, signed
 from harness.documents import blocks, section, text
 from harness.redis_server import RedisServer, answering, common_server, redis_server
 
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Claimed, StorageError
 from scrapy_koster.storage.encoding import decoded, encoded
@@ -239,15 +239,6 @@ def test_a_value_that_is_not_valid(
     assert storage.get(A) == COPY
 
 
-@pytest.mark.parametrize("time_learnt", [b"1e300", b"nan"])
-def test_a_time_that_is_none(
-    storage: RedisStorage, client: Any, prefix: str, time_learnt: bytes
-) -> None:
-    client.set(known_key(prefix), time_learnt + b" garbage")
-    storage.put(A, COPY)
-    assert storage.get(A) == COPY
-
-
 @pytest.mark.slow
 def test_unpacking_is_bounded() -> None:
     bomb = zlib.compress(bytes(100 * 2**20), level=1)
@@ -276,20 +267,6 @@ def test_a_claim_without_an_end(
     client.set(claim_key(prefix), "b", px=milliseconds)
     assert storage.claim(A, "a", now=0.0, secs=SECS).held_secs == 0
     assert storage.claim(A, "b", now=0.0, secs=SECS).held_secs > 0
-
-
-@pytest.mark.parametrize(
-    "known",
-    [replace(FAILURE, reason="\udcff"), replace(COPY, body=bytes(10 * 2**20 + 1))],
-    ids=["surrogate", "body"],
-)
-def test_what_would_not_be_read_back_is_not_stored(storage: RedisStorage, known: Known) -> None:
-    with pytest.raises(StorageError):
-        storage.put(A, known)
-    with pytest.raises(StorageError):
-        storage.get(Site("http", "\udcff", 80))
-    storage.put(A, COPY)
-    assert storage.get(A) == COPY
 
 
 # Rights, TLS, a Cluster

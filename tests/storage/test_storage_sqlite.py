@@ -8,7 +8,6 @@ import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -286,27 +285,3 @@ def test_a_file_of_an_earlier_version_is_rebuilt(path: Path, version: int) -> No
         storage.put(A, COPY)
         assert storage.get(A) == COPY
     assert execute(path, "PRAGMA user_version") == [(7,)]
-
-
-# Values that no row can hold
-
-
-def test_a_body_that_would_not_be_read_back(storage: SQLiteStorage) -> None:
-    largest = replace(COPY, body=bytes(10485760))
-    storage.put(A, largest)
-    assert storage.get(A) == largest
-    with pytest.raises(StorageError, match="KOSTER_MAX_BYTES"):
-        storage.put(A, replace(COPY, body=bytes(10485761)))
-
-
-def test_a_value_that_no_row_can_hold(storage: SQLiteStorage) -> None:
-    strange = Site("http", "\udcff", 80)
-    for call in (
-        lambda: storage.put(A, replace(FAILURE, reason="\udcff")),
-        lambda: storage.put(strange, COPY),
-        lambda: storage.get(strange),
-    ):
-        with pytest.raises(StorageError):
-            call()
-    storage.put(A, COPY)
-    assert storage.get(A) == COPY
