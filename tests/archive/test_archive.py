@@ -151,16 +151,11 @@ def test_a_write_that_fails_leaves_whole_records(
 
 
 @pytest.mark.parametrize(
-    ("url", "written"),
-    [
-        ("http://me:pass@h1.example/robots.txt", "http://h1.example/robots.txt"),
-        ("http://me@h1.example/a//b@c?d=//e@f", "http://h1.example/a//b@c?d=//e@f"),
-    ],
+    ("user", "path"), [("me:pass@", "/robots.txt"), ("me@", "/a//b@c?d=//e@f")]
 )
-def test_a_url_has_no_user_and_is_otherwise_as_it_was(
-    tmp_path: Path, url: str, written: str
-) -> None:
-    wanted = attempt(site_of(1))
+def test_a_url_has_no_user_and_is_otherwise_as_it_was(tmp_path: Path, user: str, path: str) -> None:
+    wanted, written = attempt(site_of(1)), f"http://h1.example{path}"
+    url = f"http://{user}h1.example{path}"
     copy, exchange = wanted.known, replace(wanted.exchanges[0], url=url)
     assert isinstance(copy, Copy)
     archive = evidence(tmp_path)
@@ -170,7 +165,7 @@ def test_a_url_has_no_user_and_is_otherwise_as_it_was(
     for record in (response, request):
         assert record.headers["WARC-Target-URI"] == written
     assert json.loads(outcome.block)["copy"]["url"] == written
-    assert b"GET " + written.removeprefix("http://h1.example").encode() in request.block
+    assert b"GET " + path.encode() in request.block
     folder = Folder(str(tmp_path))
     [found] = folder.outcomes(site_of(1))
     whole = folder.whole(found)

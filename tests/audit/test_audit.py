@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timezone
 from functools import cache
-from random import Random
 from typing import Any
 
 import pytest
 from harness.audit_logs import (
-    CHANGED,
-    DAY,
     FORMATS,
     NGINX,
-    Hit,
     Line,
-    Sinner,
     log_of,
     sinners,
     truth_of,
     written,
 )
-from harness.audits import STANDARDS, audited
-from harness.sizes import so_many
+from harness.audits import audited
 
 from scrapy_koster.audit.textlines import nginx_format
 
@@ -90,28 +84,3 @@ def test_the_same_visits_in_each_format(name: str) -> None:
     assert {key: value for key, value in found.items() if key not in of_lines} == {
         key: value for key, value in as_combined().items() if key not in of_lines
     }
-
-
-@pytest.mark.parametrize("seed", range(so_many(3, 10)))
-def test_histories_by_chance(seed: int) -> None:
-    """Robots visit at random times, and fetch the robots.txt with random statuses."""
-    chance = Random(seed)
-    start, end = CHANGED - chance.randrange(1, 12) * DAY, CHANGED + chance.randrange(1, 12) * DAY
-    robots = [Sinner(f"bot{n}", f"bot{n}/1.0") for n in range(8)]
-    for robot in robots:
-        targets = chance.choices(("/", "/private/1", "/new/1", "/old/1", "/both/1", "/x.gif"), k=3)
-        asks = chance.choice((0, 1, 4))
-        for secs in sorted(chance.randrange(start, end) for _ in range(40)):
-            if chance.randrange(40) < asks:
-                robot.ask(secs, chance.choice((200, 200, 304, 404, 403, 503, 301)))
-            else:
-                robot.get(secs, chance.choice(targets))
-    robots[0].hits.insert(0, Hit(start, robots[0].agent, "/"))
-    hits = log_of(robots)
-    for reading in STANDARDS:
-        found = audited(written(hits), reading=reading)
-        for robot in robots:
-            truth = truth_of(robot, reading, start)
-            assert guilty(found).get(robot.name, {}) == dict(truth.lines), robot.name
-            [in_grace] = [r["in_grace"] for r in found["robots"] if r["name"] == robot.name]
-            assert in_grace == truth.excused

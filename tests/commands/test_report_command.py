@@ -14,7 +14,6 @@ from harness.reports import (
     ABOUT,
     every_kind,
     obeyed,
-    refused,
     refused_whole,
     row,
     site_named,
@@ -158,20 +157,6 @@ def page_about(tmp_path: Path, tally: Tally, **about: object) -> str:
     database = written(tmp_path / "a.sqlite3", tally, about={**ABOUT, **about})
     page.write_page(str(database), str(tmp_path / "page.html"))
     return (tmp_path / "page.html").read_text()
-
-
-def test_a_rule_is_grouped_over_sites(tmp_path: Path) -> None:
-    tally = Tally()
-    for n in range(97):
-        obeyed(tally, site_named(n))
-        refused(tally, site_named(n), n % 7 + 1, "Disallow: /private", 2)
-    tally.add("rule", site_named(1), 9, "Crawl-delay: 900", "delay", refused=1)
-    numbers_read = numbers.read(str(written(tmp_path / "web.sqlite3", tally)))
-    assert list(map(tuple, numbers_read.why)) == [
-        (194, 97, "a rule", "Disallow: /private"),
-        (1, 1, "a Crawl-delay that is too long", "Crawl-delay: 900"),
-    ]
-    assert "194 refused by a rule (sites: 97)" in page_about(tmp_path, tally)
 
 
 @pytest.mark.promise("docs/report.md", "exceptions that you chose: a dry run")

@@ -14,7 +14,6 @@ from harness.audit_logs import written as log_written
 from harness.commands import Robots
 from harness.reports import every_kind, written
 
-from scrapy_koster.report.page import write_page
 from scrapy_koster.report.writing import try_writing, whole
 
 
@@ -77,19 +76,6 @@ def test_a_failure_leaves_the_old_page(tmp_path: Path) -> None:
         1 / 0  # noqa: B018
     assert (tmp_path / "page.html").read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_sites_beyond_a_page_stand_next_to_no_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("scrapy_koster.report.numbers.EVERY_SITE_UP_TO", 50)
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    reader = threading.Thread(target=fifo.read_text)
-    reader.start()
-    write_page(str(written(tmp_path / "web.sqlite3", every_kind())), str(fifo))
-    reader.join(timeout=forks.ENDS_SECS)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "web.sqlite3"]
 
 
 @pytest.mark.parametrize("command", ["report", "audit", "survey"])
