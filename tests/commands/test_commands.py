@@ -109,6 +109,17 @@ AS_SENT: dict[str, tuple[bool, int | None]] = {
 }
 
 
+def explained(
+    robots: Robots, body: bytes, *given: str, **settings: Any
+) -> tuple[Ran, dict[str, Any]]:
+    """Return the answer as text, and the object of the first URL in the answer as JSON."""
+    run = ["explain", "--robots", "-", *given]
+    ran = robots(*run, stdin=body, **settings)
+    as_json = robots(*run, "--json", stdin=body, **settings)
+    assert as_json.status == ran.status
+    return ran, as_json.objects[0]
+
+
 # A sample: tests/protocol has all cases, and the command decides with the same function.
 SAMPLE = [case for n, case in enumerate(CASES) if case.id in AS_SENT or n % so_many(16, 1) == 0]
 
@@ -161,11 +172,9 @@ def test_explain_is_for_the_robot_of_the_option_or_the_settings(
 def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
     url, body = "http://h/x/../secret", b"User-agent: *\nDisallow: /secret\n"
     for enabled in ("True", "False"):
-        run = ["explain", "-s", f"TWISTED_REACTOR_ENABLED={enabled}", "--robots", "-", url]
-        ran = robots(*run, stdin=body)
+        ran, verdict = explained(robots, body, "-s", f"TWISTED_REACTOR_ENABLED={enabled}", url)
         assert (ran.status, ran.out.splitlines()[0]) == (1, f"forbidden {url}")
         assert "\n  sent as   http://h/secret by some download handlers\n" in ran.out
-        [verdict] = robots(*run, "--json", stdin=body).objects
         assert (verdict["line"], verdict["sent_as"]) == (2, "http://h/secret")
 
 
@@ -203,15 +212,15 @@ def test_explain_of_several_urls_and_of_hosts(robots: Robots, file: Path) -> Non
 )
 def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, words: str) -> None:
     """The draft allows the URL, and RFC 9309 forbids the URL."""
-    run = ["explain", "--robots", "-", "http://h/a/b.gif"]
-    ran = robots(*run, stdin=body.encode())
+    url = "http://h/a/b.gif"
+    ran, row = explained(robots, body.encode(), url)
     assert ran.status == 0
     assert (f"\n  hazard    {words}" in ran.out) is (cause is not None)
     assert (f"(cause: {cause})" in ran.out) is (cause is not None)
-    [row] = robots(*run, "--json", stdin=body.encode()).objects
     assert (row["allowed"], row["hazard"]) == (True, cause)
     assert row["rfc9309"]["allowed"] is (cause is None)
-    strict = robots(*run, stdin=body.encode(), KOSTER_PARSER="scrapy_koster.StrictestRobotParser")
+    settings = {"KOSTER_PARSER": "scrapy_koster.StrictestRobotParser"}
+    strict, _ = explained(robots, body.encode(), url, **settings)
     assert strict.status == (1 if cause else 0)
     assert "\n  hazard" not in strict.out
 
@@ -220,11 +229,9 @@ def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, wo
 @pytest.mark.parametrize(("record", "name"), [("b", "b"), ("a", "a"), ("c", "a")])
 def test_explain_names_the_name_that_matched(robots: Robots, record: str, name: str) -> None:
     body = f"User-agent: {record}\nDisallow: /x\n\nUser-agent: *\nDisallow: /x\n".encode()
-    run = ["explain", "-s", "ROBOTSTXT_USER_AGENT=a,b", "--robots", "-", "http://h/x"]
-    ran = robots(*run, stdin=body)
+    ran, row = explained(robots, body, "http://h/x", ROBOTSTXT_USER_AGENT="a,b")
     assert ran.status == 1
     assert f"\n  robot     {name}, of a, b\n" in ran.out
-    [row] = robots(*run, "--json", stdin=body).objects
     assert (row["robot"], row["names"]) == (name, ["a", "b"])
     assert row["line"] == (5 if record == "c" else 2)
 
@@ -252,9 +259,7 @@ def test_explain_of_a_page_in_place_of_the_file(
     said: str,
 ) -> None:
     """As a crawl would decide, if the page came in place of the robots.txt."""
-    run = ["explain", "--robots", "-", "http://h/x"]
-    ran = robots(*run, stdin=body, **settings)
-    [row] = robots(*run, "--json", stdin=body, **settings).objects
+    ran, row = explained(robots, body, "http://h/x", **settings)
     assert (ran.status, row["ground"], row["file"]) == (status, ground, file)
     assert row["allowed"] is (status == 0)
     assert said in ran.out
@@ -267,29 +272,25 @@ def test_explain_names_an_override(robots: Robots) -> None:
     entry = {"site": "http://h", "allow": ["/a"], "reason": "agreed", "until": "2999-12-31"}
     why = "your override: agreed, until 2999-12-31; the site's line 2 forbids it"
 
-    def run(*options: str, **settings: Any) -> Ran:
-        return robots("explain", "--robots", "-", *options, "http://h/a", stdin=body, **settings)
-
-    ran = run(KOSTER_OVERRIDES=[entry])
+    url = "http://h/a"
+    ran, row = explained(robots, body, url, KOSTER_OVERRIDES=json.dumps([entry]))
     assert ran.status == 0
     assert f"\n  because   {why}\n" in ran.out
     assert "\n  draft     forbidden by line 2 'Disallow: /a' of the record" in ran.out
-    [row] = run("--json", KOSTER_OVERRIDES=json.dumps([entry])).objects
     assert (row["allowed"], row["ground"], row["because"]) == (True, "override", why)
     assert row["override"] == {"site": "http://h", "reason": "agreed", "until": "2999-12-31"}
     assert row["draft"]["allowed"] is False
-    assert run(KOSTER_OVERRIDES=[entry | {"until": "2020-01-01"}]).status == 1
+    ran, _ = explained(robots, body, url, KOSTER_OVERRIDES=[entry | {"until": "2020-01-01"}])
+    assert ran.status == 1
 
 
 @pytest.mark.promise("docs/commands.md", "explain: because uses your KOSTER_PARSER")
 def test_explain_goes_by_the_parser_of_the_settings(robots: Robots) -> None:
     settings = {"KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser"}
-    run, body = ["explain", "--robots", "-", "http://h/aXb"], b"User-agent: *\nDisallow: /a*b\n"
-    [verdict] = robots(*run, "--json", stdin=body, **settings).objects
+    body = b"User-agent: *\nDisallow: /a*b\n"
+    ran, verdict = explained(robots, body, "http://h/aXb", **settings)
     assert (verdict["allowed"], verdict["section"]) == (False, "ProtegoRobotParser")
     assert "ProtegoRobotParser" in verdict["because"]
-    ran = robots(*run, stdin=body, **settings)
-    assert ran.status == 1
     assert f"because   {verdict['because']}\n" in ran.out
 
 
@@ -308,28 +309,23 @@ IGNORED = 'ignored; with KOSTER_CRAWL_DELAY = "obey"'
     ],
 )
 def test_explain_names_the_delay(robots: Robots, settings: dict[str, Any], fate: str) -> None:
-    run = ["explain", "--robots", "-", "http://h/a"]
-    ran = robots(*run, stdin=DELAY, **settings)
+    ran, verdict = explained(robots, DELAY, "http://h/a", **settings)
     assert ran.status == 0
     assert f"\n  delay     300 s between two visits (line 3): {fate}\n" in ran.out
-    [verdict] = robots(*run, "--json", stdin=DELAY, **settings).objects
     assert verdict["crawl_delay"] == {"secs": 300.0, "line": 3, "rule": "Crawl-delay: 300"}
     assert verdict["line"] is None
 
 
 def test_explain_forbids_what_asks_for_too_long_a_delay(robots: Robots) -> None:
     settings = OBEY | {"KOSTER_CRAWL_DELAY": "refuse"}
-    urls = ["http://h/a", "http://h/no", "http://h/robots.txt"]
-    ran = robots("explain", "--json", "--robots", "-", *urls, stdin=DELAY, **settings)
-    assert ran.status == 1
-    assert [verdict["allowed"] for verdict in ran.objects] == [False, False, True]
-    slow, ruled, _ = ran.objects
+    ran, slow = explained(robots, DELAY, "http://h/a", "http://h/robots.txt", **settings)
+    assert re.findall(r"(?m)^(allowed|forbidden) ", ran.out) == ["forbidden", "allowed"]
+    _, ruled = explained(robots, DELAY, "http://h/no", **settings)
     because = "line 3 'Crawl-delay: 300', which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
     assert (slow["line"], slow["because"]) == (3, because)
     assert (slow["draft"]["allowed"], slow["rfc9309"]["allowed"]) == (True, True)
     assert (ruled["line"], ruled["rule"]) == (2, "Disallow: /no")
-    text = robots("explain", "--robots", "-", urls[0], stdin=DELAY, **settings).out
-    assert ": too long, the site is not visited\n" in text
+    assert ": too long, the site is not visited\n" in ran.out
 
 
 USAGE = b"User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: /b search=y\nLicense: l\n"
