@@ -127,11 +127,11 @@ async def test_four_versions(crawl: Crawl, server: Server, folder: Path, robots:
     for day, version in zip(days, VERSIONS, strict=True):
         for later in (30, 2 * WEEK):
             urls = [site.url("/a"), site.url("/b")]
-            told = robots(*explain, utc(day + later), "--json", *urls).objects
-            assert [each["allowed"] for each in told] == [
+            verdicts = robots(*explain, utc(day + later), "--json", *urls).objects
+            assert [each["allowed"] for each in verdicts] == [
                 f"Disallow: {path}\n" not in version for path in ("/a", "/b")
             ]
-            assert [each["is_current"] for each in told] == [True, True]
+            assert [each["is_current"] for each in verdicts] == [True, True]
     lines = robots("history", site.url(""), "--archive", folder, "--diff").out.splitlines()
     assert lines[0] == site.url("").rstrip("/")
     assert lines[1].split() == ["FIRST", "SEEN", "LAST", "SEEN", "SEEN", "HTTP", "BYTES", "DIGEST"]

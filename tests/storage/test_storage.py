@@ -158,12 +158,13 @@ def test_a_value_that_would_not_be_read_back_is_not_stored(name: str, tmp_path: 
     strange = Site("http", "\udcff", 80)
     largest = replace(COPY, body=bytes(10 * 2**20))
     with closing(place_of(name, tmp_path).open()) as storage:
-        for call in (
+        calls: list[Callable[[], object]] = [
             lambda: storage.put(A, replace(FAILURE, reason="\udcff")),
             lambda: storage.put(strange, COPY),
             lambda: storage.get(strange),
             lambda: storage.put(A, replace(COPY, body=bytes(10 * 2**20 + 1))),
-        ):
+        ]
+        for call in calls:
             with pytest.raises(StorageError):
                 call()
         assert storage.get(A) is None

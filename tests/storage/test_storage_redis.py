@@ -344,10 +344,10 @@ def test_no_message_has_the_password(answer: str) -> None:
                     errors.append(error)
     # connect and put do not look at the type of an answer.
     assert len(errors) >= len(calls) - 2 * (answer == ANSWERS["other types"])
-    for error in errors:
-        assert f"127.0.0.1:{port} failed" in str(error)
-        assert "s3cret" not in str(error)
-        assert error.__suppress_context__
+    for each in errors:
+        assert f"127.0.0.1:{port} failed" in str(each)
+        assert "s3cret" not in str(each)
+        assert each.__suppress_context__
 
 
 @pytest.mark.parametrize("password", ["quo'te\"s", "x2" * 100], ids=["quotes", "long"])
