@@ -399,6 +399,15 @@ def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
     assert site.asked("/robots.txt") == 3
 
 
+def test_explain_asks_a_site_that_failed_when_its_retry_is_due(sites: Sites) -> None:
+    site = sites.server.site()
+    site.robots = [Reply(503), ""]
+    explain = ("explain", site.url("/page"))
+    assert sites.run(*explain, KOSTER_DEFER_FIRST_SECS=0.01).status == 3
+    assert sites.run(*explain).status == 0
+    assert site.asked("/robots.txt") == 2
+
+
 @pytest.mark.promise("docs/commands.md", "explain: ground; exit status 3")
 @pytest.mark.parametrize(
     ("settings", "expected"),
