@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from scrapy_koster.commands.subcommand import NOT_RETRIEVED, site_named
 from scrapy_koster.crawl.decision import checked_watch, decide
+from scrapy_koster.crawl.states import Facts
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.delay import delay_or_limit
 from scrapy_koster.protocol.html_page import is_html
@@ -104,23 +105,22 @@ def explain(
     """
     config = basis.config
     delay = delay_or_limit(basis.parser, robot, pace=config.pace, failed=failed)
-    verdict, statements = decide(
+    decision = decide(
         url,
         robot,
         site=site_named(url),
         step=basis.step,
-        parser=basis.parser,
-        source=basis.source,
-        usage=basis.usage(),
+        facts=Facts(source=basis.source, parser=basis.parser, usage=basis.usage()),
         delay=delay,
         config=config,
         now=basis.time,
     )
+    verdict = decision.verdict()
     rulings, hazard = _rulings(verdict, robot), None
     if verdict.allowed and rulings:
         watch = checked_watch(basis.parser, robot)
         hazard = watch.hazard(url) if watch else None
-    usage = Usage(statements, labels=config.usage.labels)
+    usage = Usage(decision.statements, labels=config.usage.labels)
     requested = delay if delay and delay.secs else None
     return Explained(verdict, rulings, requested, hazard, usage, is_found, basis)
 

@@ -2,14 +2,13 @@
 
 ``enforcement`` calls ``decide`` before a request is downloaded, before a request is sent, and when
 a page has come from another URL. ``KosterMiddleware.is_allowed``, the link filter, ``scrapy robots
-explain`` and ``survey``, and a crawl from the HTTP cache also use ``decide``.
-
-``is_plainly_allowed`` is a shortcut for usual requests: True means that ``decide`` would allow the
-URL. Rules are evaluated only here: see ``tests/crawl/test_one_decision.py``.
+explain`` and ``survey``, and a crawl from the HTTP cache also use ``decide``. The pacer calls it,
+because a forbidden request waits for no turn.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_koster.parsers.koster import KosterRobotParser
@@ -17,28 +16,29 @@ from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.hazard import Watch
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.rewriting import is_plain
 from scrapy_koster.protocol.step import Obey
-from scrapy_koster.protocol.verdict import Verdict, forbidden_spelling, permission, verdict_on
+from scrapy_koster.protocol.verdict import forbidden_spelling, permission, verdict_on
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.defect import Permission
+    from scrapy_koster.crawl.states import Facts
     from scrapy_koster.protocol.delay import Delay
-    from scrapy_koster.protocol.policy import Policy
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.step import Settled
     from scrapy_koster.protocol.usage import Statement
-    from scrapy_koster.protocol.usage_lines import UsageLines
-    from scrapy_koster.protocol.verdict import Parser, Source
+    from scrapy_koster.protocol.verdict import Verdict
 
 
 class Decision(NamedTuple):
-    """A verdict, and the statements about the use of the page."""
+    """Whether a URL may be fetched, with the reasons."""
 
-    verdict: Verdict
+    allowed: bool
     statements: tuple[Statement, ...]
     """The usage statements in the robots.txt about the URL; empty if its rules forbid the URL."""
+    verdict: Callable[[], Verdict]
+    """Returns the verdict, which costs ten times as much as the decision."""
 
 
 def decide(
@@ -47,60 +47,42 @@ def decide(
     *,
     site: Site,
     step: Settled,
-    parser: Parser | None,
-    source: Source,
-    usage: UsageLines | None,
+    facts: Facts,
     delay: Delay | None,
     config: Config,
     now: float,
 ) -> Decision:
     """Return the decision on *url*, a URL of *site*, at the time *now*.
 
-    *step* is the step of the site, *parser* has read its file, *usage* has the usage statements and
-    *delay* the delay of the file. Raises ParserDefectError if the parser has a defect.
+    *step* is the step of the site, *facts* has the parser and the usage statements of its file, and
+    *delay* is the delay in the file. Raises ParserDefectError if the parser has a defect.
     """
-    policy = config.policy
-    overrides = policy.overrides.of(site, now)
-    forbidden = forbidden_spelling(url, robot, permission(step, parser, policy, overrides))
+    overrides = config.policy.overrides.of(site, now)
+    allows = permission(step, facts.parser, config.policy, overrides)
+    forbidden = forbidden_spelling(url, robot, allows)
     statements: tuple[Statement, ...] = ()
-    if forbidden is None and usage is not None and isinstance(step, Obey):
-        statements = usage.statements(url, robot)
-    is_for_robots_txt = is_robots_txt(url)
-    refuses = config.usage.refuses and not is_for_robots_txt
-    verdict = verdict_on(
+    if forbidden is None and facts.usage is not None and isinstance(step, Obey):
+        statements = facts.usage.statements(url, robot)
+    is_page = not is_robots_txt(url)
+    too_long = config.pace.too_long(delay) if is_page else None
+    refuses = config.usage.refuses and is_page
+    stated = config.usage.disallowed(statements) if refuses else None
+    verdict = partial(
+        verdict_on,
         url,
         robot,
         site=site,
         step=step,
-        parser=parser,
-        source=source,
-        policy=policy,
+        parser=facts.parser,
+        source=facts.source,
+        policy=config.policy,
         forbidden=forbidden,
-        too_long=None if is_for_robots_txt else config.pace.too_long(delay),
+        too_long=too_long,
         overrides=overrides,
-        stated=config.usage.disallowed(statements) if refuses else None,
+        stated=stated,
     )
-    return Decision(verdict, statements)
-
-
-def rules_of(
-    site: Site, step: Settled, parser: Parser | None, *, policy: Policy, now: float
-) -> tuple[Permission, float]:
-    """Return the permission of *site* for ``is_plainly_allowed``, and the time when it ends.
-
-    A permission ends with the step, or when an override expires.
-    """
-    overrides = policy.overrides.of(site, now)
-    until = min([step.until, *(override.ends for override in overrides)])
-    return permission(step, parser, policy, overrides), until
-
-
-def is_plainly_allowed(url: str, robot: str, *, origin: str, allows: Permission) -> bool:
-    """Return whether *url* has only one spelling, and the rules allow it. Runs for each request.
-
-    *origin* is the site with a slash at its end.
-    """
-    return allows(url, robot) and is_plain(url.removeprefix(origin))
+    is_refused = forbidden or too_long or stated
+    return Decision(not is_refused, statements, verdict)
 
 
 def checked_watch(parser: object, robot: str) -> Watch | None:

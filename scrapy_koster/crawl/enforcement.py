@@ -17,14 +17,13 @@ from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster import signals
 from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.decision import checked_watch, decide, is_plainly_allowed
+from scrapy_koster.crawl.decision import checked_watch, decide
 from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.rewriting import is_plain
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
@@ -85,71 +84,56 @@ class Enforcement:
     def decide(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
         """Return the decision on *request*, to the site of *state*, by *step*."""
         assert not waits(step)
-        facts, pacer = state.facts, self.pacer
         return decide(
             request.url,
             robot,
             site=state.site,
             step=step,
-            parser=facts.parser,
-            source=facts.source,
-            usage=facts.usage,
-            delay=None if pacer is None else pacer.too_long(state, robot),
+            facts=state.facts,
+            delay=None if self.pacer is None else self.pacer.too_long(state, robot),
             config=self._config,
             now=self._epoch(),
         )
 
-    def known_verdict(self, request: Request, robot: str | None = None) -> Verdict | None:
-        """Return the verdict on *request*, or None if no fresh robots.txt is known."""
+    def known_decision(self, request: Request, robot: str | None = None) -> Decision | None:
+        """Return the decision on *request*, or None if no fresh robots.txt is known."""
         state = self._sites.in_memory(request.url)
         step = None if state is None else self._sites.current_step(state)
         if state is None or step is None or waits(step) or isinstance(step, Refuse):
             return None
-        return self.decide(request, state, robot or self._robot.name_of(request), step).verdict
+        return self.decide(request, state, robot or self._robot.name_of(request), step)
 
     async def settled(self, state: SiteState, request: Request) -> tuple[SiteState, Step]:
         """Return the state and the step that decide for a site; *request* waits if necessary."""
         replay = self._parts.replay
         if replay is not None and replay.is_on:  # no site is asked
             return await replay.last_known(state)
-        if self._epoch() < state.until_epoch:
-            return state, state.step
         return state, await self._sites.wait(state, request)
 
-    def is_plainly_allowed(self, request: Request, state: SiteState, robot: str) -> bool:
-        """Return whether ``decide`` would allow *request* without a statement about the page.
+    def _enforced(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
+        """Return the decision on *request*, and note the statements about the page.
 
-        Valid until ``state.until_epoch``.
+        Raises RobotsForbidden or RobotsUnavailable if *request* is refused, unless KOSTER_DRY_RUN
+        is set.
         """
-        return (
-            is_plainly_allowed(request.url, robot, origin=state.origin, allows=state.allows)
-            and "verbatim_url" not in request.meta
-            and state.facts.usage is None
-            and not self._config.policy.overrides
-            and (self.pacer is None or self.pacer.too_long(state, robot) is None)
-        )
-
-    def _noted_verdict(self, request: Request, state: SiteState, robot: str, step: Step) -> Verdict:
-        """Return the verdict on *request*, and note the statements about the page."""
-        verdict, statements = self.decide(request, state, robot, step)
-        if statements:
-            self.stated[request] = statements
-        else:
-            self.stated.pop(request, None)
-        return verdict
+        decision = self.decide(request, state, robot, step)
+        if self._config.usage.is_on:
+            self.stated[request] = decision.statements
+        if not decision.allowed:
+            self._refuse(request, decision.verdict(), state)
+        return decision
 
     # Points on the way of a request.
 
     def enforce(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
         """Count *request* if it is allowed; otherwise raise RobotsForbidden or RobotsUnavailable.
 
-        With KOSTER_DRY_RUN no error is raised.
+        With KOSTER_DRY_RUN no error is raised. A request for /robots.txt is allowed by any *step*.
         """
-        verdict = self._noted_verdict(request, state, robot, step)
-        if verdict.allowed:
-            self.allow(request, state, robot, verdict)
-        else:
-            self._refuse(request, verdict, state)
+        if is_robots_txt(request.url):
+            self._allow(request, state, robot, None)
+        elif (decision := self._enforced(request, state, robot, step)).allowed:
+            self._allow(request, state, robot, decision)
 
     def check_before_sending(self, request: Request) -> None:
         """Raise IgnoreRequest if *request*, which was allowed, may not be sent."""
@@ -159,12 +143,8 @@ class Enforcement:
         robot, step = self._robot.decided_by(request), self._sites.current_step(state)
         self.check_host(request, state, robot)
         # If the copy has expired or the site has failed since the decision, the decision stays.
-        if waits(step) or not isinstance(state.known, Copy) or is_robots_txt(request.url):
-            return
-        if request in self.stated or not self.is_plainly_allowed(request, state, robot):
-            verdict = self._noted_verdict(request, state, robot, step)
-            if not verdict.allowed:
-                self._refuse(request, verdict, state)
+        if isinstance(step, Obey) and not is_robots_txt(request.url):
+            self._enforced(request, state, robot, step)
 
     def check_host(self, request: Request, state: SiteState, robot: str) -> None:
         """Raise RobotsUnavailable if the Host header of *request* names another site."""
@@ -203,13 +183,11 @@ class Enforcement:
 
     # Actions.
 
-    def allow(
-        self, request: Request, state: SiteState, robot: str, verdict: Verdict | None = None
+    def _allow(
+        self, request: Request, state: SiteState, robot: str, decision: Decision | None
     ) -> None:
-        """Send the signal of an allowed request, and count an override or a hazard.
-
-        *verdict* is None if the shortcut has allowed the request.
-        """
+        """Send the signal of an allowed request, and count an override or a hazard."""
+        verdict = decision.verdict() if decision and self._config.policy.overrides else None
         override = None if verdict is None else verdict.override
         self._events.send(
             signals.request_allowed,
@@ -226,11 +204,7 @@ class Enforcement:
         elif isinstance(state.step, Obey) and "retry_times" not in request.meta:
             is_own = robot == self._robot.name
             watch = state.facts.watch if is_own else checked_watch(state.facts.parser, robot)
-            if watch is None:
-                return
-            plain = is_plain(request.url.removeprefix(state.origin))
-            plain = plain and "verbatim_url" not in request.meta
-            if hazard := watch.hazard(request.url, is_plain=plain):
+            if watch is not None and (hazard := watch.hazard(request.url)):
                 self._parts.announcer.hazard_met(state, request, robot, hazard)
 
     def note_exempt(self, request: Request) -> None:
@@ -242,13 +216,13 @@ class Enforcement:
             return
         with suppress(ValueError, TypeError):  # an invalid URL or robot, a defect of the parser
             if (site := site_of(request.url)) is not None:
-                named = {"request": request, "site": site, "verdict": self.known_verdict(request)}
+                decision = self.known_decision(request)
+                verdict = None if decision is None else decision.verdict()
+                named = {"request": request, "site": site, "verdict": verdict}
                 self._events.send(signals.request_exempt, **named)
 
     def _refuse(self, request: Request, verdict: Verdict, state: SiteState) -> None:
         """Log, count and refuse *request*, unless KOSTER_DRY_RUN is set."""
-        if self._config.filter_links:
-            self._is_new(request.url)  # a link to this URL is not counted again
         self._count_refused(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
@@ -271,28 +245,29 @@ class Enforcement:
     def drop_link(self, request: Request) -> RobotsForbidden | None:
         """Return the error of a forbidden *request*, or None if the request should be queued.
 
-        Counts the link. A URL is counted as refused only once.
+        Counts the link.
         """
         if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
             return None
-        verdict = self.known_verdict(request)
-        if verdict is None or verdict.allowed:
+        decision = self.known_decision(request)
+        if decision is None or decision.allowed:
             return None
+        verdict = decision.verdict()
         self._stats.inc_value("koster/links/filtered")
         self._log.debug("Not queued: %(request)s is %(verdict)s", request=request, verdict=verdict)
-        if self._is_new(request.url):
-            self._count_refused(request, verdict)
+        self._count_refused(request, verdict)
         return RobotsForbidden(verdict)
 
-    def _is_new(self, url: str) -> bool:
-        """Return whether *url* was not counted yet, and remember the URL."""
-        found = hash(url)
-        is_new = found not in self._counted
-        self._counted[found] = None
-        return is_new
-
     def _count_refused(self, request: Request, verdict: Verdict) -> None:
-        """Send the signal of a refused request, and count it. A dry run has its own stat."""
+        """Send the signal of a refused request, and count it. A dry run has its own stat.
+
+        With KOSTER_FILTER_LINKS, requests with the same URL count once.
+        """
+        if self._config.filter_links:
+            url = hash(request.url)
+            if url in self._counted:
+                return
+            self._counted[url] = None
         self._events.send(signals.request_refused, request=request, verdict=verdict)
         if kind := _REFUSED.get(verdict.ground):
             self._stats.inc_value(f"koster/{kind}/refused")

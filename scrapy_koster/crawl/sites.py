@@ -115,11 +115,13 @@ class Sites:
             self.look(state)
 
     async def wait(self, state: SiteState, request: Request) -> Settled:
-        """Wait in place until requests to the site can be decided, and return the step then.
+        """Wait in place, if necessary, until *request* can be decided. Return the step then.
 
         The wait ends at the latest KOSTER_DEFER_LIMIT_SECS after the first failure, or when the
         crawl closes.
         """
+        if not waits(step := self.current_step(state)):
+            return step
         if not isinstance(state.known, Failure) or self.idle_timeout.is_work(request):
             self.idle_timeout.busy()
         self.ask_for(state, request)

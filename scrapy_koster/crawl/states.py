@@ -41,7 +41,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from scrapy_koster.crawl.decision import rules_of
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, next_step, waits
 from scrapy_koster.protocol.verdict import Source
 
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure as TwistedFailure
 
     from scrapy_koster.protocol.access import Known
-    from scrapy_koster.protocol.defect import Permission
     from scrapy_koster.protocol.delay import Delay
     from scrapy_koster.protocol.hazard import Cause, Watch
     from scrapy_koster.protocol.policy import Policy
@@ -184,10 +182,6 @@ def event_of(step: Step) -> Event:
             return Event.DUE
 
 
-def _nothing(_url: str, _robot: str | bytes) -> bool:
-    return False
-
-
 class Facts(NamedTuple):
     """The facts about a site, which were learnt at the same time."""
 
@@ -206,22 +200,22 @@ class Facts(NamedTuple):
 class SiteState:
     """The facts about a site, with the step and the state that follow.
 
-    ``allows(url, robot)`` is valid until ``until_epoch``, in seconds since the epoch. Call
-    ``take_step`` first after that time.
+    ``step`` is valid until ``until_epoch``, in seconds since the epoch. Call ``take_step`` first
+    after that time.
 
     A field is written only by its owner, except that ``learn`` resets ``delays`` and
     ``until_epoch``:
 
     - ``facts``: ``learn``, which the retriever and ``Replay`` call;
-    - ``step``, ``allows``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
+    - ``step``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``state``, ``page``, ``waiters``, ``timer``: ``Sites``;
     - ``delays``: ``pacing.delays``;
     - ``standing``, ``is_deferred``, ``hazards``: the announcer; ``standing`` also ``Replay``.
     """
 
     __slots__ = (
-        "allows", "delays", "facts", "hazards", "is_deferred", "origin", "page", "site", "standing",
-        "state", "step", "timer", "until_epoch", "waiters",
+        "delays", "facts", "hazards", "is_deferred", "origin", "page", "site", "standing", "state",
+        "step", "timer", "until_epoch", "waiters",
     )  # fmt: skip
 
     def __init__(self, site: Site) -> None:
@@ -229,7 +223,6 @@ class SiteState:
         self.origin = f"{site}/"
         self.facts = Facts()
         self.step: Step = Ask(None)
-        self.allows: Permission = _nothing
         self.until_epoch = 0.0
         self.state = State.UNKNOWN
         self.page: Request | None = None
@@ -265,10 +258,5 @@ class SiteState:
         """Return the step for a request to the site at the time *now*."""
         if now >= self.until_epoch:
             step = self.step = next_step(self.known, now=now, policy=policy)
-            if waits(step):
-                self.allows, self.until_epoch = _nothing, 0.0
-            else:
-                self.allows, self.until_epoch = rules_of(
-                    self.site, step, self.facts.parser, policy=policy, now=now
-                )
+            self.until_epoch = 0.0 if waits(step) else step.until
         return self.step

@@ -74,12 +74,9 @@ class Watch:
     unhidden: Corrected | None
     """The reading with the hidden lines, or None."""
 
-    def hazard(self, url: str, *, is_plain: bool = False) -> Hazard | None:
-        """Return the hazard of *url*, which is allowed; None if no reading forbids the URL.
-
-        *is_plain*: the URL has one spelling (``rewriting``).
-        """
-        for spelling in (url,) if is_plain else sent_as(url):
+    def hazard(self, url: str) -> Hazard | None:
+        """Return the hazard of *url*, which is allowed; None if no reading forbids the URL."""
+        for spelling in sent_as(url):
             for each in (self.rfc9309, self.unhidden):
                 if each is not None and not each.allowed(spelling, self.robot):
                     draft = self.reading.ruling(spelling, self.robot)

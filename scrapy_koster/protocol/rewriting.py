@@ -26,20 +26,21 @@ _ENCODED_DOT = re.compile("%2e", re.IGNORECASE)
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 _SPACE_AND_CONTROLS = "".join(map(chr, range(0x21)))
 _WITHOUT_LINE_ENDS = str.maketrans("", "", "\t\n\r")
+_SCHEME_CHARS = len("https://")
 
 
-def is_plain(path: str) -> bool:
-    """Whether a URL with this path and query, as a Request spells it, has one spelling.
-
-    The path may lack the first slash. For speed: this is called for every request, and most URLs
-    lack these characters.
-    """
+def is_plain(url: str) -> bool:
+    """Return whether *url* lacks everything that a handler changes, as most URLs do."""
+    path = url[max(0, url.find("/", _SCHEME_CHARS)) :]  # without a path, two slashes of the URL
     return not (
         ";" in path
+        or "#" in path
         or "%2" in path
         or "/." in path
         or "//" in path
-        or "." <= path < "0"  # begins with "." or "/"
+        or path.endswith("?")
+        or " " in url
+        or not url.isprintable()
     )
 
 
@@ -50,6 +51,8 @@ def sent_as(url: str) -> Iterator[str]:
     The exception is the escape of a slash.
     """
     yield url
+    if is_plain(url):  # for speed: the spellings of each request are decided
+        return
     sent = url.lstrip(_SPACE_AND_CONTROLS).translate(_WITHOUT_LINE_ENDS).partition("#")[0]
     for stripped in dict.fromkeys([sent, sent.rstrip(" ")]):
         for spelling in _rewritten(stripped):

@@ -21,7 +21,6 @@ from scrapy_koster import KosterMiddleware
 from scrapy_koster.commands.explained import explain
 from scrapy_koster.commands.lookup import Basis
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
-from scrapy_koster.crawl.decision import is_plainly_allowed
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
@@ -131,9 +130,7 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
     }
 
     async def downloaded() -> None:
-        waiting = middleware.process_request(Request(url))
-        if waiting is not None:
-            await waiting
+        await middleware.process_request(Request(url))
 
     async def sent() -> None:
         middleware.enforcement.check_before_sending(Request(url))
@@ -176,41 +173,9 @@ async def test_whoever_asks_is_told_the_same(crawl: Crawl, name: str) -> None:
     assert (refused > 0) is (name != "let through")
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-async def test_the_shortcut_says_yes_only_to_what_is_allowed(crawl: Crawl, name: str) -> None:
-    asked, wrong = await begun(name), []
-    enforcement = asked.middleware.enforcement
-    if asked.parts.config.pace.obeys:  # a site with a delay is looked at before the shortcut
-        enforcement.keep_delays(None)
-    for path in PATHS:
-        request = Request(f"{SITE}{path}")
-        state = asked.parts.sites.state_of(request.url)
-        assert state is not None
-        if enforcement.is_plainly_allowed(request, state, "figtree"):
-            verdict, statements = enforcement.decide(request, state, "figtree", state.step)
-            if not verdict.allowed or verdict.override is not None or statements:
-                wrong.append(path)
-    await asked.parts.sites.close()
-    assert wrong == []
-
-
-def test_the_shortcut_is_taken() -> None:
-    """Else the comparison above would show nothing."""
-
-    def allows(url: str, _robot: str | bytes) -> bool:
-        return "private" not in url
-
-    origin = f"{SITE}/"
-    for path, is_taken in (("/open", True), ("/private", False), ("/a;", False), ("/./a", False)):
-        url = f"{SITE}{path}"
-        assert is_plainly_allowed(url, "figtree", origin=origin, allows=allows) is is_taken
-
-
 # Nothing else decides.
 
 DECIDES = {"verdict_on", "permission", "forbidden_spelling"}
-ASKS_FOR_A_TURN = {"crawl/pacing/pacer.py"}
-"""A request that the rules forbid waits for no turn of its host; it is decided after that."""
 
 
 def modules() -> list[Path]:
@@ -225,15 +190,3 @@ def test_one_module_evaluates_rules() -> None:
         if isinstance(node, ast.ImportFrom) and DECIDES & {name.name for name in node.names}
     }
     assert found == {"crawl/decision.py"}
-
-
-def test_nobody_else_asks_a_site_for_its_permission() -> None:
-    found = {
-        path.relative_to(SOURCE).as_posix()
-        for path in modules()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "allows"
-    }
-    assert found == ASKS_FOR_A_TURN

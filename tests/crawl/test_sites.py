@@ -215,8 +215,6 @@ async def test_what_is_known_asks_for_nothing(driven: Callable[..., Driven]) -> 
         state = await driver.wait("http://a.com/x")
     assert isinstance(state.known, Copy)
     assert state.facts.source is Source.FETCHED
-    assert not state.allows("http://a.com/directory/7/x", "figtree")
-    assert state.allows("http://a.com/x", "figtree")
     assert driver.asked == ["http://a.com"]
     await driver.sites.close()
 
@@ -275,8 +273,6 @@ async def test_a_failure_is_given_up(driven: Callable[..., Driven]) -> None:
     state = await driver.wait("http://a.com/x")
     assert isinstance(state.step, Refuse)
     assert isinstance(state.known, Failure)
-    assert not state.allows("http://a.com/x", "figtree")
-    assert state.allows("http://a.com/robots.txt", "figtree")
     await driver.sites.close()
 
 
@@ -420,8 +416,7 @@ async def test_memory_is_flat(
     blocks = []
     for first in range(0, sites, BATCH):
         urls = [f"http://s{number}.example/page" for number in range(first, first + BATCH)]
-        for state in await crawl.together(*map(driver.wait, urls)):
-            state.allows(str(state.site), "figtree")
+        await crawl.together(*map(driver.wait, urls))
         driver.asked.clear()
         if not (first + BATCH) % EVERY:
             gc.collect()

@@ -113,7 +113,7 @@ class NoWatch(NoComparison):
     def watch(self, robot: str | bytes) -> Any:
         return self
 
-    def hazard(self, url: str, *, is_plain: bool) -> Any:
+    def hazard(self, url: str) -> Any:
         raise CancelledError
 
 

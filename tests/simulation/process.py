@@ -140,9 +140,7 @@ class Downloader:
         pass
 
     async def download_async(self, download: Callable[[Request], Any], request: Request) -> Any:
-        waiting = self._crawler.koster.process_request(request)
-        if waiting is not None:
-            await waiting
+        await self._crawler.koster.process_request(request)
         return await download(request)
 
     async def _page(self, request: Request) -> Response | Request:

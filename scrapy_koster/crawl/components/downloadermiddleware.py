@@ -26,7 +26,7 @@ from scrapy_koster.protocol.sitemap import sitemap_urls_in
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -73,8 +73,11 @@ class KosterMiddleware:
         with not_disabled(cls.__name__):
             return cls(crawler, assembly_of(crawler))
 
-    def process_request(self, request: Request) -> Coroutine[None, None, Response | None] | None:
-        """Allow or refuse *request*, after waiting for its robots.txt if necessary."""
+    async def process_request(self, request: Request) -> Response | None:
+        """Allow or refuse *request*, after waiting for its robots.txt if necessary.
+
+        In a crawl from the HTTP cache, return the page in the cache.
+        """
         if request.meta.get("dont_obey_robotstxt"):
             self.enforcement.note_exempt(request)
             return None
@@ -84,48 +87,30 @@ class KosterMiddleware:
         robot = self._robot.name_of(request)
         if not self._hooks.are_called:  # the request is not checked when it is sent
             self.enforcement.check_host(request, state, robot)
-        if self._epoch() >= state.until_epoch or self._has_to_wait(request, state, robot):
-            return self._wait(request, state, robot)
-        if self.enforcement.is_plainly_allowed(request, state, robot):
-            self.enforcement.allow(request, state, robot)
-        else:
-            self.enforcement.enforce(request, state, robot, state.step)
-        return None
-
-    def _has_to_wait(self, request: Request, state: SiteState, robot: str) -> bool:
-        """Return whether *request*, to a known site, may wait for a turn or read the HTTP cache."""
-        if isinstance(state.step, Refuse) and self._parts.is_replay:
-            return True
-        pacer = self.enforcement.pacer
-        return pacer is not None and bool(pacer.held(request, state, robot))
-
-    async def _wait(self, request: Request, state: SiteState, robot: str) -> Response | None:
-        if is_robots_txt(request.url):
-            await self._take_turn(request, state, robot, state.step)
-            self.enforcement.allow(request, state, robot)
-            return None
-        page, step, replay = None, state.step, self._parts.replay
-        if replay is not None and (page := replay.answer(request)):
+        replay = self._parts.replay
+        page = None if replay is None else replay.answer(request)
+        if page is not None:
             state, step = await self.enforcement.settled(state, request)
-        elif failure := self._parts.parked.given_up.pop(request, None):
-            step = Refuse(failure, 0.0)
-        elif self._epoch() >= state.until_epoch:
-            step = await self._sites.wait(state, request)
-        if page is None:
-            step = await self._take_turn(request, state, robot, step)
+        else:
+            step = await self._wait(request, state, robot)
         self.enforcement.enforce(request, state, robot, step)
         return page
 
-    async def _take_turn(self, request: Request, state: SiteState, robot: str, step: Step) -> Step:
-        """Return the step of the site after *request* has waited for the turn of its host."""
-        pacer = self.enforcement.pacer
-        if pacer is None:
-            return step
-        while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
+    async def _wait(self, request: Request, state: SiteState, robot: str) -> Step:
+        """Return the step of the site after *request* has waited for it and for its host's turn."""
+        step, pacer, is_page = state.step, self.enforcement.pacer, not is_robots_txt(request.url)
+        if is_page and self._epoch() >= state.until_epoch:
+            if failure := self._parts.parked.given_up.pop(request, None):
+                return Refuse(failure, 0.0)
+            step = await self._sites.wait(state, request)
+        while pacer is not None and not isinstance(step, Refuse):
+            host = pacer.held(request, state, robot)
+            if host is None:
+                break
             with self._sites.idle_timeout.waiting(request):
                 if not await pacer.wait(host, request):
                     return self._sites.closing()
-            if self._epoch() >= state.until_epoch and not is_robots_txt(request.url):
+            if is_page:
                 step = await self._sites.wait(state, request)
         return step
 
@@ -166,8 +151,8 @@ class KosterMiddleware:
         url = request.url
         if request.meta.get("dont_obey_robotstxt") or site_of(url) is None or is_robots_txt(url):
             return True
-        verdict = self.enforcement.known_verdict(request, checked_robot(robot, "robot"))
-        return None if verdict is None else verdict.allowed
+        decision = self.enforcement.known_decision(request, checked_robot(robot, "robot"))
+        return None if decision is None else decision.allowed
 
     async def sitemaps(self, url: str) -> list[str]:
         """Return the URLs of the sitemaps in the robots.txt of the site of *url*.
@@ -185,7 +170,7 @@ class KosterMiddleware:
             step = Refuse(step.failure, 0.0)
         if not isinstance(step, Obey):
             decision = self.enforcement.decide(request, state, self._robot.name, step)
-            raise RobotsUnavailable(decision.verdict)
+            raise RobotsUnavailable(decision.verdict())
         copy = step.copy
         if copy.cut_bytes is not None:
             self._log.warning(

@@ -25,12 +25,14 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import LONG_AGO, clock_of
+from scrapy_koster.crawl.decision import decide
 from scrapy_koster.crawl.engine.private import CANCELLED, is_for_robots_txt
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.protocol.access import Copy, last_copy
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
+from scrapy_koster.protocol.step import waits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -211,10 +213,24 @@ class Pacer:
         if host is None or host.turn is request or request.meta.get("dont_obey_robotstxt"):
             return None
         # A forbidden request is refused at once.
-        is_sent = is_robots_txt(request.url) or (
-            state.allows(request.url, robot) and not self.too_long(state, robot)
+        is_sent = self._config.dry_run or is_robots_txt(request.url)
+        return host if is_sent or self._may_visit(request, state, robot) else None
+
+    def _may_visit(self, request: Request, state: SiteState, robot: str) -> bool:
+        step = state.step
+        return (
+            not waits(step)
+            and decide(
+                request.url,
+                robot,
+                site=state.site,
+                step=step,
+                facts=state.facts,
+                delay=self.too_long(state, robot),
+                config=self._config,
+                now=self._clock.epoch(),
+            ).allowed
         )
-        return host if is_sent or self._config.dry_run else None
 
     def has_waiting(self) -> bool:
         """Return whether requests wait for a host. The crawl is idle: log the wait, if long."""
