@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.protocol.verdict import Verdict
 
-# More than are fetched at the same time, so that the next site is always known.
-SITES_AT_ONCE = 2000
+# More sites than are fetched from at the same time, so that the next site is always known.
 URLS_AT_ONCE = 2000
 _LOOK_SECS = 0.05
 _SCHEDULER = "scrapy.core.scheduler.Scheduler"
@@ -141,39 +140,35 @@ class SurveySpider(Spider):
         self._seeds = seeds
         self._progress = progress
         self._verdicts = verdicts
-        self._sites = self._refused = self._under_way = self._asked = 0
+        self._sites = self._refused = self._under_way = 0
         self._settled: list[tuple[int, str]] = []
+        """The sites whose first URL is decided, with this URL."""
 
     async def start(self) -> AsyncIterator[Request]:
-        """Yield the requests, at most a few thousand at a time, to bound the memory."""
+        """Yield the requests, URLS_AT_ONCE at a time, to bound the memory."""
         self.began = True
+        firsts, rest, clock = self._seeds.firsts(), iter(()), clock_of(self.crawler)
         # The crawl ends. Without asyncio the engine would log this as an error.
         with suppress(CancelledError):
-            async for request in self._requests():
-                yield request
+            while True:
+                if self._under_way >= URLS_AT_ONCE:
+                    await clock.sleep(_LOOK_SECS)
+                elif url := next(rest, None):
+                    yield self._request(url)
+                elif self._settled:
+                    rest = self._seeds.rest(*self._settled.pop())
+                elif seed := next(firsts, None):
+                    yield self._request(seed[1], seed=seed)
+                elif self._under_way:
+                    await clock.sleep(_LOOK_SECS)
+                else:
+                    return
 
-    async def _requests(self) -> AsyncIterator[Request]:
-        firsts, clock = self._seeds.firsts(), clock_of(self.crawler)
-        while True:
-            while self._settled:
-                site, first = self._settled.pop()
-                for url in self._seeds.rest(site, first):
-                    while self._under_way >= URLS_AT_ONCE:
-                        await clock.sleep(_LOOK_SECS)
-                    yield self.request_of(url)
-            if self._asked < SITES_AT_ONCE and (seed := next(firsts, None)) is not None:
-                self._asked += 1
-                yield self.request_of(seed[1], site=seed[0], first=seed[1])
-            elif self._asked:
-                await clock.sleep(_LOOK_SECS)
-            else:
-                return
-
-    def request_of(self, url: str, **first: object) -> Request:
-        """Return the request for the decision on *url*. *first* is set for the first of a site."""
+    def _request(self, url: str, **seed: tuple[int, str]) -> Request:
+        """Return the request for the decision on *url*. *seed* is given for the first of a site."""
         self._under_way += 1
         # There are no duplicates, so the filter need not remember the URL.
-        return Request(url, self.parse, errback=self.not_fetched, cb_kwargs=first, dont_filter=True)
+        return Request(url, self.parse, errback=self.not_fetched, cb_kwargs=seed, dont_filter=True)
 
     def parse(self, response: Response, **_: Any) -> None:
         """Count a URL with a response from a middleware of the project, before the decision."""
@@ -197,8 +192,7 @@ class SurveySpider(Spider):
         else:
             self.decided += 1
             self._refused += outcome is not None
-        if "site" in request.cb_kwargs:
+        if seed := request.cb_kwargs.get("seed"):
             self._sites += 1
-            self._asked -= 1
-            self._settled.append((request.cb_kwargs["site"], request.cb_kwargs["first"]))
+            self._settled.append(seed)
         self._progress(decided=self.decided, sites=self._sites, refused=self._refused)

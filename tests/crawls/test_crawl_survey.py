@@ -145,7 +145,7 @@ async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
 async def test_one_that_was_ended_goes_on(
     surveys: Surveys, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(survey, "SITES_AT_ONCE", 4)
+    monkeypatch.setattr(survey, "URLS_AT_ONCE", 4)
     gates: dict[Site, Gate] = {server.site(): server.gate() for _ in range(12)}
     for site, gate in gates.items():
         site.robots = Reply(200, RULES, gate=gate)
