@@ -210,22 +210,13 @@ class KosterMiddleware:
                 ' = {"scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,'
                 " ...}, or use the add-on."
             )
-        usage, links = (
-            kind.is_on(self._config) and not any(issubclass(each, kind) for each in enabled)
-            for kind in (UsageMiddleware, LinkFilterMiddleware)
-        )
-        if links:
-            raise RuntimeError(
-                "KOSTER_FILTER_LINKS is True, but LinkFilterMiddleware is not in the crawl. Add"
-                ' "scrapy_koster.LinkFilterMiddleware": 1000 to SPIDER_MIDDLEWARES, or use the'
-                " add-on."
-            )
-        if usage:
-            raise ValueError(
-                "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD have no effect without"
-                ' UsageMiddleware. Add "scrapy_koster.UsageMiddleware": 90 to SPIDER_MIDDLEWARES,'
-                " or use the add-on."
-            )
+        for kind, order in ((UsageMiddleware, 90), (LinkFilterMiddleware, 1000)):
+            if kind.is_on(self._config) and not any(issubclass(each, kind) for each in enabled):
+                raise ValueError(
+                    f"{kind.settings}: {kind.__name__} is not in the crawl. Add"
+                    f' "scrapy_koster.{kind.__name__}": {order} to SPIDER_MIDDLEWARES, or use the'
+                    " add-on."
+                )
 
     def _spider_opened(self) -> None:
         parts = self._parts

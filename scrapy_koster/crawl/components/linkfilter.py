@@ -31,6 +31,8 @@ class LinkFilterMiddleware(OptionalMiddleware):
     middlewares, so that the output of errbacks passes through the rest.
     """
 
+    settings = "KOSTER_FILTER_LINKS"
+
     @staticmethod
     def is_on(config: Config) -> bool:
         """Return whether links are filtered. A dry run drops no link."""

@@ -6,7 +6,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, TextResponse, XmlResponse
 
@@ -19,7 +19,6 @@ from scrapy_koster.protocol.nametoken import joined, names_of
 from scrapy_koster.signals import output_dropped
 
 if TYPE_CHECKING:
-    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from typing_extensions import Self
@@ -30,17 +29,16 @@ _XHTML = b"http://www.w3.org/1999/xhtml"
 _XHTML_WITHIN_BYTES = 1024
 _NUL_WITHIN_BYTES = 256
 
-_FIRST = (
-    " Further ones are logged at DEBUG. {} dont_obey_robotstxt in the meta of the page's request"
-    " keeps those of that page."
-)
-
 _names_of = lru_cache(maxsize=1000)(names_of)
 
 
 class OptionalMiddleware:
     """A spider middleware that is in a crawl only if its settings are set."""
 
+    settings: str
+    """The settings that enable this middleware, in an error."""
+    line: str
+    """The end of the log line about dropped output."""
     why_dropped: str
     """The reason for dropped output, in the last log line."""
     how_to_keep: str
@@ -52,7 +50,6 @@ class OptionalMiddleware:
         self._stats = crawler.stats
         self._log = Log(type(self).__module__, crawler)
         self._events = Events(crawler)
-        self._verb = "Would drop" if config.dry_run else "Dropped"
         self._dropped: Counter[str] = Counter()
         crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
@@ -72,11 +69,25 @@ class OptionalMiddleware:
         """Return whether the settings enable this middleware."""
         raise NotImplementedError
 
-    def _count_dropped(self, response: Response, output: Any, kind: str, reason: str) -> str:
-        """Count a dropped *output* and send the signal. Return the end of its log line."""
+    def _drops(self, output: Any, response: Response, kind: str, reason: str, why: str) -> bool:
+        """Log an *output* that is dropped, and send the signal. Return False in a dry run."""
         self._events.send(output_dropped, response=response, output=output, reason=reason)
         self._dropped[kind] += 1
-        return _FIRST.format(self.how_to_keep) if self._dropped[kind] == 1 else ""
+        is_first = self._dropped[kind] == 1
+        self._log.info_first(
+            1,
+            kind,
+            f"%(dropped)s %(what)s {self.line}.%(more)s",
+            dropped="Would drop" if self._config.dry_run else "Dropped",
+            what=output if isinstance(output, Request) else f"an item ({type(output).__name__})",
+            page=response.url,
+            why=why,
+            more=f" Further ones are logged at DEBUG. {self.how_to_keep} dont_obey_robotstxt in the"
+            " meta of the page's request keeps those of that page."
+            if is_first
+            else "",
+        )
+        return not self._config.dry_run
 
     def _sum_up(self) -> None:
         if self._dropped:

@@ -31,6 +31,7 @@ PAGE_DIRECTIVES = "koster_page_directives"
 class RobotsMetaMiddleware(OptionalMiddleware):
     """Drops requests of pages with nofollow, and items of pages with noindex."""
 
+    line = "from %(page)s, which says %(why)s"
     why_dropped = "say so"
     how_to_keep = "KOSTER_PAGE_DIRECTIVES = [] keeps all requests and items."
 
@@ -90,14 +91,4 @@ class RobotsMetaMiddleware(OptionalMiddleware):
         if said is None or output is None:
             return True
         self._stats.inc_value(f"koster/meta/{word}")
-        self._log.info_first(
-            1,
-            word,
-            "%(dropped)s %(what)s from %(page)s, which says %(said)s.%(more)s",
-            dropped=self._verb,
-            what=output if isinstance(output, Request) else f"an item ({type(output).__name__})",
-            page=response.url,
-            said=said,
-            more=self._count_dropped(response, output, word, word),
-        )
-        return self._config.dry_run
+        return not self._drops(output, response, word, word, str(said))

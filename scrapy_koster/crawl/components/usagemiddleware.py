@@ -43,6 +43,8 @@ class UsageMiddleware(OptionalMiddleware):
     Enabled by KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD.
     """
 
+    settings = "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD"
+    line = "of %(page)s: %(why)s"
     why_dropped = "may not be used for it"
     how_to_keep = 'KOSTER_USAGE_ACTION = "report" keeps all items.'
 
@@ -80,7 +82,7 @@ class UsageMiddleware(OptionalMiddleware):
                 # A spider may use meta=response.meta, with the usage of this page.
                 output.meta.pop(USAGE, None)
             elif output is not None:
-                if unfit is not None and await self._drops(output, response, *unfit):
+                if unfit is not None and await self._drops_item(output, response, *unfit):
                     continue
                 if self._choice.field is not None and usage is not None:
                     _fill(output, self._choice.field, usage)
@@ -98,24 +100,14 @@ class UsageMiddleware(OptionalMiddleware):
         )
         return self._stated.get(request, ()) + tuple(of_page)
 
-    async def _drops(
+    async def _drops_item(
         self, item: Any, response: Response, purpose: str, statement: Statement | None
     ) -> bool:
         """Count, log and drop an item. Return False in a dry run: the item is kept."""
         self._stats.inc_value("koster/usage/dropped")
         why = f"disallowed by {statement}" if statement else "unknown (KOSTER_USAGE_UNKNOWN)"
         because = f"{purpose} is {why}"
-        self._log.info_first(
-            1,
-            purpose,
-            "%(dropped)s an item (%(item)s) of %(page)s: %(because)s.%(more)s",
-            dropped=self._verb,
-            item=type(item).__name__,
-            page=response.url,
-            because=because,
-            more=self._count_dropped(response, item, purpose, "usage_dropped"),
-        )
-        if self._config.dry_run:
+        if not self._drops(item, response, purpose, "usage_dropped", because):
             return False
         await self._crawler.signals.send_catch_log_async(
             signal=signals.item_dropped,
