@@ -7,87 +7,58 @@ Without such a name, a single feature does not work.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import scrapy
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-
-class Internal(NamedTuple):
-    """An undocumented name of Scrapy."""
-
-    name: str
-    """The full name."""
-    purpose: str
-    """The use of the name in this package."""
-    without: str = "The crawl stops when it starts."
-    """The effect if Scrapy lacks the name."""
-    place: str = ""
-    """The path from the crawler to the name at the start; "" if no crawl needs the name."""
-
-
-def _needed(owner: str, place: str, purpose: str) -> Internal:
-    """Return the row of a needed attribute of the class *owner*."""
-    name = f"scrapy.{owner}.{place.rpartition('.')[2]}"
-    return Internal(name, purpose, place=place)
-
-
-def _of_queue(name: str, purpose: str, without: str = "be built") -> Internal:
-    return Internal(f"scrapy.pqueues.{name}", purpose, f"RoundRobinPriorityQueue cannot {without}.")
-
-
-_SLOT = "core.engine._Slot"
-_DOWNLOADER = "core.downloader.Downloader"
-_MIDDLEWARES = "core.downloader.middleware.DownloaderMiddlewareManager"
-_HANDLERS = "core.downloader.handlers.DownloadHandlers"
-_CALL_ENGINE = "to make the engine call the scheduler"
-_CHECK = "to check a request when it is sent"
-_SEND = "to send the request for a robots.txt as pages are"
-
-INTERNALS = (
-    _needed("core.engine.ExecutionEngine", "engine._slot", "the names of its class"),
-    _needed("core.engine.ExecutionEngine", "engine.downloader", "the names of its class"),
-    _needed(_SLOT, "engine._slot.closing", "whether a crawl closes"),
-    _needed(_SLOT, "engine._slot.close_if_idle", "scrapy shell"),
-    _needed(_SLOT, "engine._slot.nextcall", _CALL_ENGINE),
-    _needed("utils.reactor.CallLaterOnce", "engine._slot.nextcall.schedule", _CALL_ENGINE),
-    _needed(_DOWNLOADER, "engine.downloader.active", "which requests are under way"),
-    Internal(
-        f"scrapy.{_DOWNLOADER}.needs_backout",
-        "whether all places are taken",
-        "Requests that wait in the downloader take places of CONCURRENT_REQUESTS.",
+NEEDED = {
+    # Whether a crawl closes, whether it is that of scrapy shell, and a call of the scheduler.
+    "engine._slot": "scrapy.core.engine.ExecutionEngine",
+    "engine._slot.closing": "scrapy.core.engine._Slot",
+    "engine._slot.close_if_idle": "scrapy.core.engine._Slot",
+    "engine._slot.nextcall": "scrapy.core.engine._Slot",
+    "engine._slot.nextcall.schedule": "scrapy.utils.reactor.CallLaterOnce",
+    # Which requests are under way.
+    "engine.downloader": "scrapy.core.engine.ExecutionEngine",
+    "engine.downloader.active": "scrapy.core.downloader.Downloader",
+    # The check of a request when it is sent, and the handler whose connections are limited.
+    "engine.downloader.handlers": "scrapy.core.downloader.Downloader",
+    "engine.downloader.handlers.download_request_async": (
+        "scrapy.core.downloader.handlers.DownloadHandlers"
     ),
-    _needed(_DOWNLOADER, "engine.downloader.handlers", _CHECK),
-    _needed(_DOWNLOADER, "engine.downloader.middleware", _SEND),
-    _needed(_MIDDLEWARES, "engine.downloader.middleware.download_async", _SEND),
-    _needed(_HANDLERS, "engine.downloader.handlers.download_request_async", _CHECK),
-    _needed(
-        _HANDLERS,
-        "engine.downloader.handlers._get_handler",
-        "the handler whose connections are limited; whether it is that of scrapy-zyte-api",
+    "engine.downloader.handlers._get_handler": "scrapy.core.downloader.handlers.DownloadHandlers",
+    # The request for a robots.txt is sent as pages are.
+    "engine.downloader.middleware": "scrapy.core.downloader.Downloader",
+    "engine.downloader.middleware.download_async": (
+        "scrapy.core.downloader.middleware.DownloaderMiddlewareManager"
     ),
-    Internal(
-        "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler._pool",
-        "the limit of an answer on Twisted's connections",
-        "The headers of a robots.txt have no limit.",
-    ),
-    Internal(
-        "scrapy.core.scheduler.Scheduler.df",
-        "duplicates of parked requests in a JOBDIR",
-        "A request that waited when a crawl was killed may be fetched twice.",
-    ),
-)
+}
+"""Names without which a crawl stops when it starts: the path from the crawler, and the class."""
 
-_QUEUE = "DownloaderAwarePriorityQueue"
+OPTIONAL = {
+    "scrapy.core.downloader.Downloader.needs_backout": (
+        "Requests that wait in the downloader take places of CONCURRENT_REQUESTS."
+    ),
+    "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler._pool": (
+        "The headers of a robots.txt have no limit."
+    ),
+    "scrapy.core.scheduler.Scheduler.df": (
+        "A request that waited when a crawl was killed may be fetched twice."
+    ),
+}
+"""Other names, and the effect if Scrapy lacks the name."""
+
 QUEUE_INTERNALS = (
-    _of_queue("DownloaderInterface", "to look at few hosts", "be imported"),
-    _of_queue(f"{_QUEUE}.pqueues", "the hosts with requests, in the order of their turns"),
-    _of_queue(f"{_QUEUE}._downloader_interface", "to look at few hosts"),
-    _of_queue(f"{_QUEUE}._last_selected_slot", "whose turn it was"),
+    "scrapy.pqueues.DownloaderInterface",
+    "scrapy.pqueues.DownloaderAwarePriorityQueue.pqueues",
+    "scrapy.pqueues.DownloaderAwarePriorityQueue._downloader_interface",
+    "scrapy.pqueues.DownloaderAwarePriorityQueue._last_selected_slot",
 )
-"""Names that only RoundRobinPriorityQueue uses."""
+"""Names without which RoundRobinPriorityQueue cannot be imported, or not be built."""
 
 
 def check_internals(crawler: Crawler) -> None:
@@ -95,14 +66,12 @@ def check_internals(crawler: Crawler) -> None:
 
     Call this when the spider is opened: the objects of the crawl exist by then.
     """
-    for internal in INTERNALS:
-        path, _, last = internal.place.rpartition(".")
-        owner: object = crawler
-        for step in path.split("."):
-            owner = getattr(owner, step, None)
-        if path and owner is not None and not hasattr(owner, last):
+    for path, owner in NEEDED.items():
+        try:
+            attrgetter(path)(crawler)
+        except AttributeError:
             raise RuntimeError(
                 f"scrapy-koster does not work with Scrapy {scrapy.__version__}, which has no"
-                f" {internal.name}. The crawl stops, because it might not obey robots.txt. Upgrade"
-                " scrapy-koster, or install an older release of Scrapy."
-            )
+                f" {owner}.{path.rpartition('.')[2]}. The crawl stops, because it might not obey"
+                " robots.txt. Upgrade scrapy-koster, or install an older release of Scrapy."
+            ) from None

@@ -14,7 +14,7 @@ from harness import renamed
 from harness.replies import Asked, Reply
 from harness.server import Server, Site
 
-from scrapy_koster.crawl.scrapy_internals import INTERNALS, QUEUE_INTERNALS, Internal
+from scrapy_koster.crawl.scrapy_internals import NEEDED, OPTIONAL, QUEUE_INTERNALS
 
 pytestmark = pytest.mark.long  # tests/project/test_scrapys_names.py has the names themselves
 
@@ -96,29 +96,29 @@ def test_the_open_throttling_proposal(server: Server) -> None:
     assert "DownloaderInterface" not in crawl.log
 
 
-def needed_name(internal: Internal) -> Internal | None:
+NAMES = [f"{owner}.{path.rpartition('.')[2]}" for path, owner in NEEDED.items()]
+
+
+def needed_name(name: str) -> str | None:
     """The first name that each crawl needs among those that are renamed with this one."""
-    last = internal.name.rpartition(".")[2]
-    for each in INTERNALS:
-        if each.name.rpartition(".")[2] == last and each.place:
-            return each
-    return None
+    last = name.rpartition(".")[2]
+    return next((each for each in NAMES if each.rpartition(".")[2] == last), None)
 
 
-@pytest.mark.parametrize("internal", INTERNALS, ids=lambda internal: internal.name)
-def test_one_name_is_missing(internal: Internal, server: Server) -> None:
-    crawl = crawl_without(server, internal.name)
-    needed = needed_name(internal)
+@pytest.mark.parametrize("name", [*NAMES, *OPTIONAL])
+def test_one_name_is_missing(name: str, server: Server) -> None:
+    crawl = crawl_without(server, name)
+    needed = needed_name(name)
     if needed is not None:
-        check_not_begun(crawl, needed.name)
+        check_not_begun(crawl, needed)
     else:
         check_obeyed(crawl)
 
 
-@pytest.mark.parametrize("internal", QUEUE_INTERNALS, ids=lambda internal: internal.name)
-def test_a_name_of_the_queue_is_missing(internal: Internal, server: Server) -> None:
+@pytest.mark.parametrize("name", QUEUE_INTERNALS)
+def test_a_name_of_the_queue_is_missing(name: str, server: Server) -> None:
     """A user who has named the queue learns of it before a page is fetched."""
-    crawl = crawl_without(server, internal.name, **QUEUE)
+    crawl = crawl_without(server, name, **QUEUE)
     for site in (crawl.forbidden, crawl.open, crawl.failing):
         assert site.requests == ()
-    assert internal.name.rpartition(".")[2] in crawl.log
+    assert name.rpartition(".")[2] in crawl.log

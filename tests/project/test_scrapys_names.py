@@ -18,15 +18,12 @@ import pytest
 import scrapy
 from harness.documents import ROOT
 
-from scrapy_koster.crawl.scrapy_internals import (
-    INTERNALS,
-    QUEUE_INTERNALS,
-    Internal,
-)
+from scrapy_koster.crawl.scrapy_internals import NEEDED, OPTIONAL, QUEUE_INTERNALS
 
 PACKAGE = ROOT / "scrapy_koster"
 ENGINE = PACKAGE / "crawl" / "engine"
-LISTED = INTERNALS + QUEUE_INTERNALS
+NAMES = {path: f"{owner}.{path.rpartition('.')[2]}" for path, owner in NEEDED.items()}
+LISTED = [*NAMES.values(), *OPTIONAL, *QUEUE_INTERNALS]
 OF_OTHERS = {
     "_replace": "the standard library: NamedTuple",
     "_value_": "the standard library: Enum",
@@ -47,14 +44,13 @@ def has(cls: type, name: str) -> bool:
     return any(re.search(rf"\bself\.{name}\b[^=\n]*=[^=]", source) for source in sources)
 
 
-@pytest.mark.parametrize("internal", LISTED, ids=lambda internal: internal.name)
-def test_scrapy_has_it(internal: Internal) -> None:
-    path, attribute = internal.name.rsplit(".", 1)
+@pytest.mark.parametrize("name", LISTED)
+def test_scrapy_has_it(name: str) -> None:
+    path, attribute = name.rsplit(".", 1)
     module, cls = path.rsplit(".", 1)
     gone = (
-        f"Scrapy {scrapy.__version__} has no {internal.name} any more. It was used for:"
-        f" {internal.purpose}. Find what took its place, with a fallback in compat.py for older"
-        f" releases. Until then: {internal.without}"
+        f"Scrapy {scrapy.__version__} has no {name} any more. Find what took its place, with a"
+        " fallback in compat.py for older releases"
     )
     found: Any
     try:
@@ -73,7 +69,7 @@ def test_scrapy_has_it(internal: Internal) -> None:
 
 
 def test_there_are_few() -> None:
-    assert len(INTERNALS) <= 15
+    assert len(NEEDED) + len(OPTIONAL) <= 15
 
 
 def used(path: Path) -> Iterator[tuple[str, ast.AST]]:
@@ -112,7 +108,7 @@ def is_private(name: str) -> bool:
 
 
 def test_all_that_are_used_are_listed() -> None:
-    listed = {each.name.rpartition(".")[2] for each in LISTED}
+    listed = {each.rpartition(".")[2] for each in LISTED}
     names = {name for path in ENGINE.glob("*.py") for name, _ in used(path)}
     names |= {name for path in ENGINE.glob("[!_]*.py") for name in inherited(path)}
     private = set(filter(is_private, names)) - OF_OTHERS.keys()

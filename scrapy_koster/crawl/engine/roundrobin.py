@@ -35,11 +35,11 @@ class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
     def __init__(self, crawler: Crawler, *args: Any, **kwargs: Any) -> None:
         super().__init__(crawler, *args, **kwargs)
         for internal in QUEUE_INTERNALS:
-            owner, _, name = internal.name.rpartition(".")
+            owner, _, name = internal.rpartition(".")
             if owner.endswith(DownloaderAwarePriorityQueue.__name__) and not hasattr(self, name):
                 raise RuntimeError(
                     f"RoundRobinPriorityQueue does not work with Scrapy {scrapy.__version__}, which"
-                    f" has no {internal.name}: remove SCHEDULER_PRIORITY_QUEUE from your settings"
+                    f" has no {internal}: remove SCHEDULER_PRIORITY_QUEUE from your settings"
                 )
         self.pqueues = OrderedDict(self.pqueues)
         self._downloader_interface = _Downloads(crawler)
