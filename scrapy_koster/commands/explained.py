@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scrapy_koster.commands.subcommand import NOT_RETRIEVED, site_named
 from scrapy_koster.crawl.decision import checked_watch, decide
-from scrapy_koster.crawl.states import Facts
+from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.delay import delay_or_limit
 from scrapy_koster.protocol.html_page import is_html
@@ -105,16 +105,9 @@ def explain(
     """
     config = basis.config
     delay = delay_or_limit(basis.parser, robot, pace=config.pace, failed=failed)
-    decision = decide(
-        url,
-        robot,
-        site=site_named(url),
-        step=basis.step,
-        facts=Facts(source=basis.source, parser=basis.parser, usage=basis.usage()),
-        delay=delay,
-        config=config,
-        now=basis.time,
-    )
+    state = SiteState(site_named(url))
+    state.learn(Facts(source=basis.source, parser=basis.parser, usage=basis.usage()))
+    decision = decide(url, robot, state, basis.step, delay=delay, config=config, now=basis.time)
     verdict = decision.verdict()
     rulings, hazard = _rulings(verdict, robot), None
     if verdict.allowed and rulings:

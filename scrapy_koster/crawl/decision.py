@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.states import Facts
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.delay import Delay
-    from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.step import Settled
     from scrapy_koster.protocol.usage import Statement
     from scrapy_koster.protocol.verdict import Verdict
@@ -44,20 +43,19 @@ class Decision(NamedTuple):
 def decide(
     url: str,
     robot: str,
-    *,
-    site: Site,
+    state: SiteState,
     step: Settled,
-    facts: Facts,
+    *,
     delay: Delay | None,
     config: Config,
     now: float,
 ) -> Decision:
-    """Return the decision on *url*, a URL of *site*, at the time *now*.
+    """Return the decision on *url*, a URL of the site of *state*, at the time *now*.
 
-    *step* is the step of the site, *facts* has the parser and the usage statements of its file, and
-    *delay* is the delay in the file. Raises ParserDefectError if the parser has a defect.
+    *step* is the step that decides, and *delay* is the delay in the file. Raises ParserDefectError
+    if the parser has a defect.
     """
-    overrides = config.policy.overrides.of(site, now)
+    facts, overrides = state.facts, config.policy.overrides.of(state.site, now)
     allows = permission(step, facts.parser, config.policy, overrides)
     forbidden = forbidden_spelling(url, robot, allows)
     statements: tuple[Statement, ...] = ()
@@ -71,7 +69,7 @@ def decide(
         verdict_on,
         url,
         robot,
-        site=site,
+        site=state.site,
         step=step,
         parser=facts.parser,
         source=facts.source,

@@ -84,15 +84,9 @@ class Enforcement:
     def decide(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
         """Return the decision on *request*, to the site of *state*, by *step*."""
         assert not waits(step)
+        delay = None if self.pacer is None else self.pacer.too_long(state, robot)
         return decide(
-            request.url,
-            robot,
-            site=state.site,
-            step=step,
-            facts=state.facts,
-            delay=None if self.pacer is None else self.pacer.too_long(state, robot),
-            config=self._config,
-            now=self._epoch(),
+            request.url, robot, state, step, delay=delay, config=self._config, now=self._epoch()
         )
 
     def known_decision(self, request: Request, robot: str | None = None) -> Decision | None:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
 FORBIDDEN = "robotstxt_forbidden"
 """The finish reason instead of "finished" if every request was forbidden."""
@@ -35,7 +34,6 @@ class Finish:
         self._handlers: dict[object, Callable[..., None]] = {
             signals.request_reached_downloader: self._fetches,
             signals.response_received: self._fetches,  # a page may come out of a cache
-            signals.spider_error: self._spider_error,
             signals.spider_idle: self._spider_idle,
         }
         for signal, handler in self._handlers.items():
@@ -56,10 +54,6 @@ class Finish:
         for signal, handler in self._handlers.items():
             self._crawler.signals.disconnect(handler, signal=signal)
         self._handlers = {}
-
-    def _spider_error(self, response: Response | None) -> None:
-        if response is None:  # start() has raised: the crawl ends with another reason
-            self._look_no_more()
 
     def _spider_idle(self) -> None:
         if self._forbidden:

@@ -148,7 +148,7 @@ class TestOutput:
         response = page(META % "none", meta={"dont_obey_robotstxt": True})
         assert await passed(obeyed, response) == [ITEM, LINK]
         assert stats(obeyed) == {}
-        assert "koster_page_directives" not in response.meta
+        assert response.meta["koster_page_directives"] == []
 
     async def test_output_of_a_page_that_was_not_read(self) -> None:
         """An errback's, after a spider middleware in front refused the page."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -111,12 +110,3 @@ async def test_what_is_returned(crawl: Crawl, server: Server) -> None:
     found = vars(result.crawler.spider)["found"]
     assert found == [maps, maps, maps, [], RobotsUnavailable, ValueError]
     assert site.asked("/robots.txt") == 2  # once as the target of a redirect
-
-
-async def test_a_file_that_was_cut_says_so(crawl: Crawl, server: Server) -> None:
-    site = mapped(server)
-    settings = {"KOSTER_MAX_BYTES": len(f"Sitemap: {site.url('/a.xml')}\n") + 3}
-    result = await crawl(Ours, **robots_of(site), settings=settings)
-    [warning] = [each for each in result.logged(logging.WARNING) if "after the cut" in each]
-    assert f"The robots.txt of {site.url('')} is longer than KOSTER_MAX_BYTES" in warning
-    assert (site.asked("/a.xml"), site.asked("/b.xml")) == (1, 0)

@@ -159,7 +159,6 @@ class KosterMiddleware:
 
         Uses the copy of the crawl, and fetches the file if necessary. Raises RobotsUnavailable
         if the robots.txt cannot be retrieved, and ValueError if *url* is not an http or https URL.
-        Logs a warning if the file was cut.
         """
         state = self._sites.state_of(url)
         if state is None:
@@ -171,16 +170,7 @@ class KosterMiddleware:
         if not isinstance(step, Obey):
             decision = self.enforcement.decide(request, state, self._robot.name, step)
             raise RobotsUnavailable(decision.verdict())
-        copy = step.copy
-        if copy.cut_bytes is not None:
-            self._log.warning(
-                "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d, and"
-                " was cut. Sitemaps after the cut are unknown. To read them, raise"
-                " KOSTER_MAX_BYTES",
-                site=state.site,
-                cut_bytes=copy.cut_bytes,
-            )
-        return sitemap_urls_in(copy.body, copy.url)
+        return sitemap_urls_in(step.copy.body, step.copy.url)
 
     # The start and the end of the crawl.
 

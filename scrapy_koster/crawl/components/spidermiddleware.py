@@ -50,15 +50,11 @@ class RobotsMetaMiddleware(OptionalMiddleware):
         """Set the directives of the page in the meta of its request, for the callback."""
         request = response.request
         assert request is not None  # the engine sets it
-        meta = request.meta
-        if meta.get("dont_obey_robotstxt"):
-            # A spider may copy the meta of another page to its requests.
-            meta.pop(PAGE_DIRECTIVES, None)
-            return
-        meta[PAGE_DIRECTIVES] = []
-        directives = self._directives(response, request)
+        is_exempt = request.meta.get("dont_obey_robotstxt")
+        directives = NO_DIRECTIVES if is_exempt else self._directives(response, request)
+        # A spider may have copied the meta of another page to this request.
+        request.meta[PAGE_DIRECTIVES] = directives.words()
         if directives is not NO_DIRECTIVES:
-            meta[PAGE_DIRECTIVES] = directives.words()
             self._found[response] = directives
 
     async def process_spider_output(

@@ -6,11 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import scrapy
-from scrapy.pqueues import (
-    DownloaderAwarePriorityQueue,
-    DownloaderInterface,
-    ScrapyPriorityQueue,
-)
+from scrapy.pqueues import DownloaderAwarePriorityQueue, DownloaderInterface
 
 from scrapy_koster.crawl.scrapy_internals import QUEUE_INTERNALS
 
@@ -43,10 +39,6 @@ class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
                 )
         self.pqueues = OrderedDict(self.pqueues)
         self._downloader_interface = _Downloads(crawler)
-
-    def pqfactory(self, slot: str, startprios: Iterable[int] = ()) -> ScrapyPriorityQueue:
-        """Return the queue of a host. A queue in memory needs no folder, so no hash is computed."""
-        return super().pqfactory(slot if self.key else "", startprios)
 
     def pop(self) -> Request | None:
         """Return the next request, or None."""

@@ -212,25 +212,15 @@ class Pacer:
         host = self._host_of_site(state, robot)
         if host is None or host.turn is request or request.meta.get("dont_obey_robotstxt"):
             return None
+        step, url = state.step, request.url
+        if self._config.dry_run or is_robots_txt(url):
+            return host
+        if waits(step):
+            return None
+        delay, now = self.too_long(state, robot), self._clock.epoch()
         # A forbidden request is refused at once.
-        is_sent = self._config.dry_run or is_robots_txt(request.url)
-        return host if is_sent or self._may_visit(request, state, robot) else None
-
-    def _may_visit(self, request: Request, state: SiteState, robot: str) -> bool:
-        step = state.step
-        return (
-            not waits(step)
-            and decide(
-                request.url,
-                robot,
-                site=state.site,
-                step=step,
-                facts=state.facts,
-                delay=self.too_long(state, robot),
-                config=self._config,
-                now=self._clock.epoch(),
-            ).allowed
-        )
+        decision = decide(url, robot, state, step, delay=delay, config=self._config, now=now)
+        return host if decision.allowed else None
 
     def has_waiting(self) -> bool:
         """Return whether requests wait for a host. The crawl is idle: log the wait, if long."""
