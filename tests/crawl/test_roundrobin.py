@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from scrapy import Request
 from scrapy.pqueues import DownloaderAwarePriorityQueue
 from scrapy.settings import Settings
-from scrapy.squeues import FifoMemoryQueue, PickleFifoDiskQueue
+from scrapy.squeues import FifoMemoryQueue
 from scrapy.utils.httpobj import urlparse_cached
 
 from scrapy_koster import RoundRobinPriorityQueue
@@ -46,17 +45,11 @@ class Downloader:
         return urlparse_cached(request).hostname or ""
 
 
-def queue(
-    downloader: Downloader,
-    folder: Path | None = None,
-    state: Any = None,
-    kind: type[DownloaderAwarePriorityQueue] = RoundRobinPriorityQueue,
-) -> Any:
+def queue(downloader: Downloader) -> Any:
     crawler: Any = SimpleNamespace(
         settings=Settings(), engine=SimpleNamespace(downloader=downloader), spider=None
     )
-    store: Any = FifoMemoryQueue if folder is None else PickleFifoDiskQueue
-    return kind.from_crawler(crawler, store, str(folder or ""), state)
+    return RoundRobinPriorityQueue.from_crawler(crawler, FifoMemoryQueue, "", None)
 
 
 class EnqueuesAll(RecordingSpider):
@@ -86,42 +79,6 @@ def filled(queue: Any, hosts: Iterable[str], each: int = 1) -> Any:
         for number in range(each):
             queue.push(request(host, number))
     return queue
-
-
-def test_hosts_come_by_turns_and_the_first_to_come_is_first() -> None:
-    assert popped(filled(queue(Downloader()), "cab", each=3)) == list("cabcabcab")
-
-
-def test_a_new_host_comes_after_those_that_are_there() -> None:
-    found = filled(queue(Downloader()), "cb", each=2)
-    assert popped(found, 1) == ["c"]
-    found.push(request("a"))
-    assert popped(found) == list("bcab")
-
-
-def test_a_host_without_downloads_comes_before_others() -> None:
-    downloader = Downloader()
-    found = filled(queue(downloader), "abc", each=2)
-    downloader.slots.set("a", 1)
-    downloader.slots.set("b", 0)
-    assert popped(found) == list("bcbcaa")
-
-
-def test_the_host_with_the_fewest_downloads_comes_first() -> None:
-    downloader = Downloader()
-    found = filled(queue(downloader), "abc")
-    for host, downloads in {"a": 3, "b": 1, "c": 2}.items():
-        downloader.slots.set(host, downloads)
-    assert popped(found) == list("bca")
-
-
-def test_the_one_that_is_looked_at_comes_next() -> None:
-    found = filled(queue(Downloader()), "ab", each=2)
-    for host in "abab":
-        assert urlparse_cached(found.peek()).hostname == host
-        assert popped(found, 1) == [host]
-    assert found.peek() is None
-    assert found.pop() is None
 
 
 STEPS = st.lists(
@@ -180,7 +137,7 @@ def _downloads(downloader: Downloader, host: str) -> int:
     return 0 if slot is None else len(slot.active)
 
 
-@pytest.mark.parametrize("hosts", [100, 200, 400])
+@pytest.mark.parametrize("hosts", [100, 400])
 def test_a_request_costs_the_same_however_many_hosts_wait(hosts: int) -> None:
     busy = 8
     downloader = Downloader()
@@ -204,22 +161,6 @@ def test_a_host_that_cannot_be_read_has_its_turn_and_no_more() -> None:
     with pytest.raises(OSError, match="no such file"):
         found.pop()
     assert popped(found, 2) == ["b", "c"]
-
-
-KINDS = (RoundRobinPriorityQueue, DownloaderAwarePriorityQueue)
-
-
-@pytest.mark.parametrize("kinds", [KINDS, KINDS[::-1], KINDS[:1] * 2])
-def test_a_jobdir_is_the_same_as_that_of_scrapys_own(
-    tmp_path: Path, kinds: Sequence[type[DownloaderAwarePriorityQueue]]
-) -> None:
-    before, after = kinds
-    first = filled(queue(Downloader(), tmp_path, kind=before), "cab", each=3)
-    taken = popped(first, 4)
-    second = queue(Downloader(), tmp_path, first.close(), kind=after)
-    assert len(second) == 5
-    assert Counter(taken + popped(second)) == {"a": 3, "b": 3, "c": 3}
-    assert second.close() == {}
 
 
 async def test_a_crawl_goes_on_in_the_jobdir_of_scrapys_queue(
