@@ -5,6 +5,7 @@ The setting DOWNLOADER is Scrapy's extension point for this, so no method of Scr
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader import Downloader
@@ -12,9 +13,6 @@ from scrapy.core.downloader import Downloader
 from scrapy_koster.crawl.engine.private import SendingHooks, belonging
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from contextlib import AbstractAsyncContextManager
-
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -52,17 +50,10 @@ class _CheckedHandlers:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sent_by, name)
 
-    def download_request_async(self, request: Request) -> Coroutine[Any, Any, Response]:
+    async def download_request_async(self, request: Request) -> Response:
         """Send *request*, unless a check raises an error."""
-        visit = self._hooks.visit(request)
-        if visit is not None:
-            return self._visit(visit, request)
-        self._hooks.check(request)
-        sent: Coroutine[Any, Any, Response] = self._sent_by.download_request_async(request)
-        return sent
-
-    async def _visit(self, visit: AbstractAsyncContextManager[None], request: Request) -> Response:
-        async with visit:  # the robots.txt may change during the wait for a turn
+        # The robots.txt may change during the wait for a turn.
+        async with self._hooks.visit(request) or nullcontext():
             self._hooks.check(request)
             response: Response = await self._sent_by.download_request_async(request)
             return response
