@@ -147,7 +147,8 @@ class SurveySpider(Spider):
     async def start(self) -> AsyncIterator[Request]:
         """Yield the requests, URLS_AT_ONCE at a time, to bound the memory."""
         self.began = True
-        firsts, rest, clock = self._seeds.firsts(), iter(()), clock_of(self.crawler)
+        firsts, clock = self._seeds.firsts(), clock_of(self.crawler)
+        rest: Iterator[str] = iter(())
         # The crawl ends. Without asyncio the engine would log this as an error.
         with suppress(CancelledError):
             while True:
