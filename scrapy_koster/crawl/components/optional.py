@@ -37,8 +37,6 @@ class OptionalMiddleware:
 
     settings: str
     """The settings that enable this middleware, in an error."""
-    line: str
-    """The end of the log line about dropped output."""
     why_dropped: str
     """The reason for dropped output, in the last log line."""
     how_to_keep: str
@@ -77,7 +75,7 @@ class OptionalMiddleware:
         self._log.info_first(
             1,
             kind,
-            f"%(dropped)s %(what)s {self.line}.%(more)s",
+            "%(dropped)s %(what)s from %(page)s, %(why)s.%(more)s",
             dropped="Would drop" if self._config.dry_run else "Dropped",
             what=output if isinstance(output, Request) else f"an item ({type(output).__name__})",
             page=response.url,

@@ -31,7 +31,6 @@ PAGE_DIRECTIVES = "koster_page_directives"
 class RobotsMetaMiddleware(OptionalMiddleware):
     """Drops requests of pages with nofollow, and items of pages with noindex."""
 
-    line = "from %(page)s, which says %(why)s"
     why_dropped = "say so"
     how_to_keep = "KOSTER_PAGE_DIRECTIVES = [] keeps all requests and items."
 
@@ -87,4 +86,4 @@ class RobotsMetaMiddleware(OptionalMiddleware):
         if said is None or output is None:
             return True
         self._stats.inc_value(f"koster/meta/{word}")
-        return not self._drops(output, response, word, word, str(said))
+        return not self._drops(output, response, word, word, f"which says {said}")

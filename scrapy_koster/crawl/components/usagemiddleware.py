@@ -44,7 +44,6 @@ class UsageMiddleware(OptionalMiddleware):
     """
 
     settings = "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD"
-    line = "of %(page)s: %(why)s"
     why_dropped = "may not be used for it"
     how_to_keep = 'KOSTER_USAGE_ACTION = "report" keeps all items.'
 
@@ -107,7 +106,7 @@ class UsageMiddleware(OptionalMiddleware):
         self._stats.inc_value("koster/usage/dropped")
         why = f"disallowed by {statement}" if statement else "unknown (KOSTER_USAGE_UNKNOWN)"
         because = f"{purpose} is {why}"
-        if not self._drops(item, response, purpose, "usage_dropped", because):
+        if not self._drops(item, response, purpose, "usage_dropped", f"where {because}"):
             return False
         await self._crawler.signals.send_catch_log_async(
             signal=signals.item_dropped,
