@@ -124,7 +124,7 @@ class Assembly:
         )
         self.replay: Replay | None = None
         if is_replay(crawler.settings):
-            self.replay = Replay(crawler, config, store)
+            self.replay = Replay(crawler, config, retriever)
 
     @property
     def is_replay(self) -> bool:

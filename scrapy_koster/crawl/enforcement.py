@@ -97,12 +97,12 @@ class Enforcement:
             return None
         return self.decide(request, state, robot or self._robot.name_of(request), step)
 
-    async def settled(self, state: SiteState, request: Request) -> tuple[SiteState, Step]:
-        """Return the state and the step that decide for a site; *request* waits if necessary."""
+    async def settled(self, state: SiteState, request: Request) -> Step:
+        """Return the step that decides for a site; *request* waits if necessary."""
         replay = self._parts.replay
         if replay is not None and replay.is_on:  # no site is asked
-            return await replay.last_known(state)
-        return state, await self._sites.wait(state, request)
+            return await replay.step(state, request)
+        return await self._sites.wait(state, request)
 
     def _enforced(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
         """Return the decision on *request*, and note the statements about the page.
@@ -158,7 +158,7 @@ class Enforcement:
         if state is None or is_robots_txt(response.url):
             return response
         ended = request.replace(url=response.url)
-        state, step = await self.settled(state, request)
+        step = await self.settled(state, request)
         try:
             self.enforce(ended, state, self._robot.name_of(request), step)
         except IgnoreRequest:

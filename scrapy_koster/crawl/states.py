@@ -206,11 +206,11 @@ class SiteState:
     A field is written only by its owner, except that ``learn`` resets ``delays`` and
     ``until_epoch``:
 
-    - ``facts``: ``learn``, which the retriever and ``Replay`` call;
+    - ``facts``: ``learn``, which the retriever calls;
     - ``step``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``state``, ``page``, ``waiters``, ``timer``: ``Sites``;
     - ``delays``: ``pacing.delays``;
-    - ``standing``, ``is_deferred``, ``hazards``: the announcer; ``standing`` also ``Replay``.
+    - ``standing``, ``is_deferred``, ``hazards``: the announcer.
     """
 
     __slots__ = (

@@ -225,6 +225,12 @@ class Retriever:
         state.learn(facts._replace(known=known, source=Source.FETCHED))
         self._step(state)  # a parser of the project may raise here
 
+    async def take_last(self, state: SiteState, page: Request) -> None:
+        """Use the stored copy or failure of the site, however old, and without an attempt."""
+        if (found := await self.store.get(state.site)) is not None:
+            self.crawler.stats.inc_value("koster/storage/hit")
+            await self._take_stored(state, found, page)
+
     async def _take_stored(self, state: SiteState, known: Known, page: Request) -> None:
         source = self.store.source
         if self.archiver is not None:

@@ -210,6 +210,11 @@ class Announcer:
         else:
             self._name("no rules", state, what=_without_what(now, copy), **values)
 
+    def replays(self, state: SiteState, step: Obey | Pass) -> None:
+        """Set the status of a site in a crawl from the HTTP cache, without a message."""
+        if state.standing is None:
+            state.standing = standing_by(step, self._policy)
+
     def _name(self, kind: str, state: SiteState, **values: object) -> None:
         named = kind, state.standing
         self._log.info_first(_SITES_NAMED, named, LINES[kind], site=state.site, **values)

@@ -10,25 +10,15 @@ always. So KosterMiddleware reads the cache itself, before a request is decided.
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
-from scrapy.utils.misc import build_from_crawler
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.site_records import SiteRecords
-from scrapy_koster.crawl.states import Facts
-from scrapy_koster.protocol.access import Failure, last_copy, standing_of, why_not_obeyed
-from scrapy_koster.protocol.defect import checked_parser, guarded
-from scrapy_koster.protocol.policy import Unavailable
-from scrapy_koster.protocol.standing import Access
-from scrapy_koster.protocol.step import standing_by, waits
-from scrapy_koster.protocol.usage_lines import usage_lines
+from scrapy_koster.protocol.access import Failure, last_copy, why_not_obeyed
+from scrapy_koster.protocol.step import Obey, Pass
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -36,26 +26,19 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
+    from scrapy_koster.crawl.fetching.retriever import Retriever
     from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.protocol.step import Step
 
 
 class Replay:
-    """Reads pages from the HTTP cache, and the last copies from the storage."""
+    """Reads pages from the HTTP cache, and returns the steps of their sites."""
 
-    def __init__(self, crawler: Crawler, config: Config, store: StorageCalls) -> None:
+    def __init__(self, crawler: Crawler, config: Config, retriever: Retriever) -> None:
         self._crawler = crawler
-        self._config = config
-        self._stats = crawler.stats
+        self._policy = config.policy
         self._log = Log(__name__, crawler)
         self._clock = clock_of(crawler)
-        self._store = store
-        self._policy = replace(config.policy, unavailable=Unavailable.ALLOW)
-        """Without a copy a page passes."""
-        self._records = SiteRecords(config.memory_sites, lambda _: True)
-        """The sites of pages in the cache."""
-        self._said = False
+        self._retriever = retriever
 
     @property
     def is_on(self) -> bool:
@@ -79,8 +62,7 @@ class Replay:
         found = None if cache is None else cache.process_request(request)
         if not isinstance(found, Response):
             return None
-        if not self._said:
-            self._said = True
+        if self._log.is_first("replay"):
             self._log.info(
                 "HTTPCACHE_IGNORE_MISSING is set: pages come from the HTTP cache, and no robots.txt"
                 " is fetched. The last stored copy decides, even if it has expired. Pages of a site"
@@ -88,44 +70,21 @@ class Replay:
             )
         return found
 
-    async def last_known(self, state: SiteState) -> tuple[SiteState, Step]:
-        """Return a state with the last copy for the site of *state*, and the step of this state.
+    async def step(self, state: SiteState, page: Request) -> Obey | Pass:
+        """Return the step of a site that is not asked. Without a copy, *page* passes.
 
         The copy is in memory or in the storage. Raises ParserDefectError if KOSTER_PARSER fails.
         """
-        last = self._records.state_of(state.origin)
-        assert last is not None  # the origin is a site
-        now = self._clock.epoch()
-        if last_copy(state.known) is not None:
-            last.learn(self._without_end(state.facts, now))
-        elif last.known is None:
-            last.learn(self._without_end(await self._stored(state), now))
-        step = last.take_step(now=now, policy=self._policy)
-        assert not waits(step)  # the copy does not expire
-        last.standing = standing_by(step, self._policy)
-        return last, step
-
-    def _without_end(self, facts: Facts, now: float) -> Facts:
-        """Return *facts* whose copy decides from now on."""
-        copy = last_copy(facts.known)
-        if copy is None or why_not_obeyed(copy, self._policy):
+        if state.known is None:
+            await self._retriever.take_last(state, page)
+        now, copy = self._clock.epoch(), last_copy(state.known)
+        if copy is not None and not why_not_obeyed(copy, self._policy):
+            step: Obey | Pass = Obey(copy, now)
+        else:
             why = "HTTPCACHE_IGNORE_MISSING: no site is asked"
-            return Facts(Failure(why, 1, since=now, asked=now, retry=math.inf, stale=None))
-        known = replace(copy, fetched=min(copy.fetched, now), expires=math.inf)
-        return facts._replace(known=known, watch=None)
-
-    async def _stored(self, state: SiteState) -> Facts:
-        copy, source = last_copy(await self._store.get(state.site)), self._store.source
-        if copy is None:
-            return Facts()
-        self._stats.inc_value("koster/storage/hit")
-        if standing_of(copy, self._policy).access is not Access.BY_RULES:
-            return Facts(copy, source)
-        kind, body, usage = self._config.parser, copy.in_utf8, self._config.usage
-        build = partial(build_from_crawler, kind, self._crawler, body)
-        parser = checked_parser(kind, guarded(kind, "from_crawler", build))
-        lines = usage_lines(body, parser, labels=usage.labels) if usage.is_on else None
-        return Facts(copy, source, parser, usage=lines)
+            step = Pass(Failure(why, 1, since=now, asked=now, retry=now, stale=None), now)
+        self._retriever.announcer.replays(state, step)
+        return step
 
 
 def is_replay(settings: BaseSettings) -> bool:
