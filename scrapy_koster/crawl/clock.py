@@ -15,7 +15,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.engine.private import CANCELLED, belonging
+from scrapy_koster.crawl.engine.private import belonging
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -81,16 +81,11 @@ class Clock:
 
         timers = [self.call_later(secs, over)]
         try:
-            result = await maybe_deferred_to_future(running)
-        except CANCELLED:
-            if late:
-                raise LateError from None
-            raise
+            return await maybe_deferred_to_future(running)
         finally:
             timers[-1].cancel()
-        if late:  # the coroutine caught the cancellation
-            raise LateError
-        return result
+            if late:  # whatever the coroutine has made of the cancellation
+                raise LateError from None
 
 
 class LateError(Exception):

@@ -20,7 +20,6 @@ from scrapy_koster import DeferringScheduler
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
 from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
-from scrapy_koster.protocol.access import NoAnswer
 
 
 @pytest.fixture
@@ -50,16 +49,8 @@ class SlowQueue(BaseScheduler):
 class Never:
     """No site answers."""
 
-    def __init__(self) -> None:
-        self._asked: list[Deferred[Any]] = []
-
     async def fetch(self, *_: object, **__: object) -> Any:
-        self._asked.append(Deferred())
-        return await maybe_deferred_to_future(self._asked[-1])
-
-    def cancel(self) -> None:
-        while self._asked:
-            self._asked.pop().callback(NoAnswer("the crawl is closing"))
+        return await maybe_deferred_to_future(Deferred())
 
 
 def opened(

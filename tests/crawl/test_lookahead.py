@@ -13,7 +13,6 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import Clock
-from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, socket_limit
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure
@@ -222,17 +221,6 @@ async def test_new_and_failed_sites_take_no_sockets_from_each_other(begun: Begun
         fetches.end_all()
         await sleep(0.01)
     assert len(fetches.begun) == 20
-    fetches.end_all()
-
-
-async def test_nobody_waits_after_the_close(begun: Begun) -> None:
-    fetches = Fetches(sockets=1)
-    fetches.begin("f0", "f1")
-    await begun(fetches, 1)
-    fetches.limit.close()
-    with pytest.raises(CANCELLED):
-        await maybe_deferred_to_future(fetches.tasks["f1"])
-    assert fetches.begun == ["f0"]
     fetches.end_all()
 
 

@@ -75,9 +75,6 @@ class Fetch:
     async def fetch(self, site: Site, _page: Request, _stale: Copy | None, **_: object) -> Answer:
         return Answer(site.robots_url, self._status, {}, BODY if self._status == 200 else b"")
 
-    def cancel(self) -> None:
-        """Nothing of it lasts."""
-
 
 class Asked(NamedTuple):
     parts: Assembly

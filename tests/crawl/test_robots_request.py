@@ -91,7 +91,7 @@ def test_it_is_asked_for_by_itself() -> None:
         "dont_cache": True,
         "handle_httpstatus_all": True,
         "autothrottle_dont_adjust_delay": True,
-        "download_timeout": 9.0,
+        "download_timeout": 10.0,
         "download_maxsize": 0,
         "download_warnsize": 0,
         "download_fail_on_dataloss": True,

@@ -82,9 +82,6 @@ class Driven:
         await sleep(0)
         return self._answer(site, stale)
 
-    def cancel(self) -> None:
-        """Nothing of it lasts."""
-
     def state_of(self, url: str) -> SiteState:
         state = self.sites.state_of(url)
         assert state is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
@@ -14,8 +13,8 @@ from urllib.parse import urlsplit
 from scrapy import signals
 from scrapy.exceptions import (
     CannotResolveHostError,
+    DownloadCancelledError,
     DownloadTimeoutError,
-    IgnoreRequest,
     NotConfigured,
     NotSupported,
     StopDownload,
@@ -23,16 +22,15 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
-from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.clock import LateError, clock_of
 from scrapy_koster.crawl.engine.answer_limit import (
     AnswerLimit,
     is_zyte_api,
     send_limited,
     through_middlewares,
 )
-from scrapy_koster.crawl.engine.private import MARK
+from scrapy_koster.crawl.engine.private import CANCELLED, MARK
 from scrapy_koster.crawl.fetching.http_messages import (
     answer_of,
     exchange_of,
@@ -50,7 +48,6 @@ if TYPE_CHECKING:
 
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from twisted.internet.defer import Deferred
 
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.access import Answer, Copy
@@ -108,9 +105,7 @@ class Fetcher:
         self._config = config
         self._stats = crawler.stats
         self._visit = visit
-        self._under_way: set[Callable[[], None]] = set()
-        """Functions that end the fetches in progress."""
-        self._cancelled = False
+        self._under_way = 0
 
     async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
         """Return the answer of *site* to a request for its robots.txt, or the failure.
@@ -124,52 +119,31 @@ class Fetcher:
         if not _can_be_a_name(site.host):
             invalid = CannotResolveHostError("no host has such a name")
             return self._no_answer(invalid, no_such_host=True)
-        visit = AsyncExitStack()
-        try:
+        async with AsyncExitStack() as visit:
             await visit.enter_async_context(self._visit_to(site, site.robots_url))
-        except IgnoreRequest as error:  # the crawl closes
-            return NoAnswer(error_text(error))
-        transfer = Transfer(self._crawler, self._config, page, stale)
-        asking: Deferred[Answer | NoAnswer]
-        asking = deferred_from_coro(self._follow(site, transfer, visit))
-
-        def end() -> None:
-            transfer.end()
-            asking.cancel()
-
-        if not self._under_way:
-            # If connected for the whole crawl, the function would be called for pages, too.
-            self._crawler.signals.connect(_bytes_received, signals.bytes_received)
-        self._under_way.add(end)
-        timer = self._clock.call_later(self._config.timeout_secs, end)
-        waiting = maybe_deferred_to_future(asking)
-        try:
-            answer = await waiting
-        except BaseException as error:
-            # A CancelledError can come from a handler, and is a failure of the site then. If this
-            # call is cancelled, the process ends.
-            is_ending = isinstance(waiting, asyncio.Future) and waiting.cancelled()
-            if not transfer.is_over and (is_ending or isinstance(error, _DEFECTS)):
-                raise
-            late = DownloadTimeoutError(f"no answer within {self._config.timeout_secs:.15g} s")
-            answer = self._no_answer(late if transfer.is_over else error)
-        finally:
-            timer.cancel()
-            self._under_way.discard(end)
+            transfer = Transfer(self._crawler, self._config, page, stale)
             if not self._under_way:
-                self._crawler.signals.disconnect(_bytes_received, signals.bytes_received)
+                # If connected for the whole crawl, the function would be called for pages, too.
+                self._crawler.signals.connect(_bytes_received, signals.bytes_received)
+            self._under_way += 1
+            secs = self._config.timeout_secs
+            try:
+                answer = await self._clock.within(secs, self._follow(site, transfer, visit))
+            except LateError:
+                answer = self._no_answer(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
+            except _DEFECTS:
+                raise
+            except Exception as error:  # noqa: BLE001  # of the site or the network
+                answer = self._no_answer(error)
+            finally:
+                self._under_way -= 1
+                if not self._under_way:
+                    self._crawler.signals.disconnect(_bytes_received, signals.bytes_received)
         exchanges = tuple(transfer.exchanges)
         return replace(answer, exchanges=exchanges) if exchanges else answer
 
-    def cancel(self) -> None:
-        """Cancel the requests in progress, because the crawl closes."""
-        self._cancelled = True
-        for end in list(self._under_way):
-            end()
-
-    def _no_answer(self, error: BaseException, *, no_such_host: bool = False) -> NoAnswer:
-        if not self._cancelled:
-            self._stats.inc_value(f"robotstxt/exception_count/{type(error)}")
+    def _no_answer(self, error: Exception, *, no_such_host: bool = False) -> NoAnswer:
+        self._stats.inc_value(f"robotstxt/exception_count/{type(error)}")
         return NoAnswer(error_text(error), no_such_host=no_such_host)
 
     def _visit_to(self, site: Site, url: str) -> AbstractAsyncContextManager[object]:
@@ -217,8 +191,6 @@ class Transfer:
     """The request of the crawl that needs the robots.txt."""
     stale: Copy | None
     """The expired copy, to be revalidated."""
-    is_over: bool = False
-    """Whether the time is over, or the crawl closes."""
     is_proxied: bool = False
     """Whether the last request was sent to a proxy."""
     address: str = ""
@@ -231,9 +203,15 @@ class Transfer:
     _received: int = 0
     _digest: str = ""
 
-    def end(self) -> None:
-        """Send no further request. The caller cancels the current request."""
-        self.is_over = True
+    def __post_init__(self) -> None:
+        """Begin the time of the transfer."""
+        self._clock = clock_of(self.crawler)
+        self._until = self._clock.now() + self.config.timeout_secs
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over. The current request has been cancelled then."""
+        return self._clock.now() >= self._until
 
     async def get(self, url: str) -> Answer | NoAnswer:
         """Return the answer to a request for *url*.
@@ -249,6 +227,8 @@ class Transfer:
             self._digest = self.address = ""
             try:
                 result = await through_middlewares(self.crawler, self._send, request)
+            except CANCELLED as error:  # by a handler: if not, nobody waits for this answer
+                raise DownloadCancelledError("it was cancelled") from error
             finally:
                 self.is_proxied = "proxy" in request.meta
             if isinstance(result, Response):
@@ -262,7 +242,7 @@ class Transfer:
     async def _send(self, request: Request) -> Response:
         """Return the decoded response to *request*. A middleware can call this several times."""
         limit = self._limit = AnswerLimit(self.config.max_bytes)
-        self._received, began = 0, clock_of(self.crawler).epoch()
+        self._received, began = 0, self._clock.epoch()
         tell = partial(
             self.crawler.signals.send_catch_log, request=request, spider=self.crawler.spider
         )

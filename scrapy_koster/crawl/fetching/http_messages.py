@@ -81,7 +81,7 @@ def _meta(page: Request, config: Config) -> dict[str, Any]:
         "dont_cache": True,
         "handle_httpstatus_all": True,
         "autothrottle_dont_adjust_delay": True,
-        "download_timeout": config.timeout_secs,
+        "download_timeout": config.timeout_secs + 1,  # the fetcher ends the fetch before
         "download_maxsize": 0,
         "download_warnsize": 0,
         "download_fail_on_dataloss": True,

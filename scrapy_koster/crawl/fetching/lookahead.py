@@ -102,13 +102,10 @@ class LookaheadLimit:
             self._has_room()
 
     def close(self) -> None:
-        """Stop the timer, and cancel the waits for sockets."""
+        """Stop the timer."""
         self._young.clear()
         if self._timer is not None:
             self._timer.cancel()
-        for sockets in (self._new, self._failed):
-            for waiting in list(sockets.waiting):
-                waiting.cancel()
 
     # The sockets of the fetches.
 

@@ -113,9 +113,11 @@ class Retriever:
         task.addBoth(lambda _: self._tasks.discard(task))
 
     def cancel(self) -> None:
-        """Cancel the fetches in progress, and begin no further fetch."""
-        self._closing = True
-        self.fetcher.cancel()
+        """Cancel the attempts in progress, and begin no further attempt."""
+        if not self._closing:
+            self._closing = True
+            for task in list(self._tasks):
+                task.cancel()
 
     async def close(self) -> None:
         """Wait for the end of the attempts, and close the storage."""
@@ -134,7 +136,7 @@ class Retriever:
             finally:
                 # Storing a result has ended the claim already.
                 await self.store.release(state.site)
-        except CANCELLED:  # the loop ends
+        except CANCELLED:  # the crawl closes, or the loop ends
             self._closing = True
         except Exception as error:  # noqa: BLE001  # a parser or a middleware of the project
             if not self._closing:
