@@ -12,7 +12,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import Settings
 
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.fetching.http_messages import robots_request
+from scrapy_koster.crawl.fetching.transfer import robots_request
 from scrapy_koster.protocol.access import Copy
 
 SENT = {"proxy": "http://proxy.example", "_auth_proxy": "http://proxy.example"}
@@ -82,6 +82,7 @@ def test_credentials_go_to_the_host_of_the_page(scheme: str, url: str, passed: b
 def test_it_is_asked_for_by_itself() -> None:
     """Nothing that a middleware does to pages is done to it."""
     request = asked(Request("http://fict.org/page", cookies={"a": "b"}), KOSTER_TIMEOUT_SECS=9)
+    assert request.meta.pop("koster_robotstxt")
     assert request.meta == {
         "dont_obey_robotstxt": True,
         "allow_offsite": True,

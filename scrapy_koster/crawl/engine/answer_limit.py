@@ -20,7 +20,7 @@ from functools import partial
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
-from scrapy.exceptions import DownloadCancelledError
+from scrapy.exceptions import DownloadCancelledError, StopDownload
 from scrapy.http import Response
 from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.web.client import HTTPConnectionPool
@@ -43,14 +43,27 @@ class AnswerLimit:
     """The limit of an answer: first of the headers, then of headers and body together."""
 
     def __init__(self, body_max_bytes: int) -> None:
+        self._body_max = body_max_bytes
+        self._body = 0
         self._whole = HEADERS_MAX_BYTES + 2 * body_max_bytes
         self._limit: float = HEADERS_MAX_BYTES
         self._received = 0
         self._is_passed = False
 
-    def headers_ended(self) -> None:
-        """Raise the limit for a body, with room for the framing of chunks."""
+    @property
+    def has_cut(self) -> bool:
+        """Whether the limit has ended the body."""
+        return self._body > self._body_max
+
+    def count_body(self, data: bytes) -> None:
+        """Count the bytes of a piece of the body; raise StopDownload at the limit.
+
+        The headers have ended, so the limit is that of a body, with room for the framing of chunks.
+        """
         self._limit = self._whole
+        self._body += len(data)
+        if self.has_cut:
+            raise StopDownload(fail=False)
 
     def is_passed_by(self, data: bytes) -> bool:
         """Count *data*, and return whether the bytes before *data* exceed the limit.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import AsyncExitStack, nullcontext
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,33 +12,16 @@ from urllib.parse import urlsplit
 from scrapy import signals
 from scrapy.exceptions import (
     CannotResolveHostError,
-    DownloadCancelledError,
     DownloadTimeoutError,
     NotConfigured,
     NotSupported,
-    StopDownload,
     UnsupportedURLSchemeError,
 )
-from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
 
 from scrapy_koster.crawl.clock import LateError, clock_of
-from scrapy_koster.crawl.engine.answer_limit import (
-    AnswerLimit,
-    is_zyte_api,
-    send_limited,
-    through_middlewares,
-)
-from scrapy_koster.crawl.engine.private import CANCELLED, MARK
-from scrapy_koster.crawl.fetching.http_messages import (
-    answer_of,
-    exchange_of,
-    is_file,
-    robots_request,
-    without_coding,
-)
+from scrapy_koster.crawl.fetching.transfer import Transfer, count_bytes
 from scrapy_koster.protocol.access import NoAnswer, redirect_target
-from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.printable import error_text, printable
 
 if TYPE_CHECKING:
@@ -51,7 +33,6 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.access import Answer, Copy
-    from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
 
 # The resolver has answered: the name does not exist, or has no address. A resolver without an
@@ -71,13 +52,6 @@ _DEFECTS = (
     SyntaxError,
     TypeError,
     UnsupportedURLSchemeError,
-)
-_REPLACED_MOST = 10
-"""How often downloader middlewares can replace the request for a URL."""
-
-_STOPPED = (
-    "a handler of the signal bytes_received or headers_received raised StopDownload for the"
-    f" robots.txt. Let it return at once if {MARK!r} is in request.meta"
 )
 _INSIDE = "it redirects to an address that is not public: {}"
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -124,7 +98,7 @@ class Fetcher:
             transfer = Transfer(self._crawler, self._config, page, stale)
             if not self._under_way:
                 # If connected for the whole crawl, the function would be called for pages, too.
-                self._crawler.signals.connect(_bytes_received, signals.bytes_received)
+                self._crawler.signals.connect(count_bytes, signals.bytes_received)
             self._under_way += 1
             secs = self._config.timeout_secs
             try:
@@ -138,7 +112,7 @@ class Fetcher:
             finally:
                 self._under_way -= 1
                 if not self._under_way:
-                    self._crawler.signals.disconnect(_bytes_received, signals.bytes_received)
+                    self._crawler.signals.disconnect(count_bytes, signals.bytes_received)
         exchanges = tuple(transfer.exchanges)
         return replace(answer, exchanges=exchanges) if exchanges else answer
 
@@ -179,115 +153,6 @@ class Fetcher:
             network = network_of(urlsplit(url).hostname or "") or network_of(transfer.address)
             url = target
         return NoAnswer(f"more than {self._config.redirect_max} redirects")
-
-
-@dataclass(eq=False)
-class Transfer:
-    """The requests of a fetch. The meta of these requests has this object."""
-
-    crawler: Crawler
-    config: Config
-    page: Request
-    """The request of the crawl that needs the robots.txt."""
-    stale: Copy | None
-    """The expired copy, to be revalidated."""
-    is_proxied: bool = False
-    """Whether the last request was sent to a proxy."""
-    address: str = ""
-    """The IP address of the last answer; "" if unknown, or with a proxy."""
-    exchanges: list[Exchange] = field(default_factory=list)
-    """The requests and responses, if there is an archive."""
-    _is_plain: bool = True
-    """Whether the request asks for uncompressed text."""
-    _limit: AnswerLimit = field(init=False)
-    _received: int = 0
-    _digest: str = ""
-
-    def __post_init__(self) -> None:
-        """Begin the time of the transfer."""
-        self._clock = clock_of(self.crawler)
-        self._until = self._clock.now() + self.config.timeout_secs
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the time is over. The current request has been cancelled then."""
-        return self._clock.now() >= self._until
-
-    async def get(self, url: str) -> Answer | NoAnswer:
-        """Return the answer to a request for *url*.
-
-        A middleware can replace the request, or answer in place of the site.
-        """
-        self._is_plain = not is_zyte_api(self.crawler, url)
-        request = robots_request(
-            url, self.page, self.stale, config=self.config, plain=self._is_plain
-        )
-        request.meta[MARK] = self
-        for _ in range(_REPLACED_MOST + 1):
-            self._digest = self.address = ""
-            try:
-                result = await through_middlewares(self.crawler, self._send, request)
-            except CANCELLED as error:  # by a handler: if not, nobody waits for this answer
-                raise DownloadCancelledError("it was cancelled") from error
-            finally:
-                self.is_proxied = "proxy" in request.meta
-            if isinstance(result, Response):
-                digest = self._digest or digest_of(result.body)
-                return answer_of(result, self.config.max_bytes, digest)
-            if self.is_over:  # the middleware has replaced a cancelled request
-                raise DownloadTimeoutError("a downloader middleware would try again")
-            request = result
-        return NoAnswer("a downloader middleware replaces the request again and again")
-
-    async def _send(self, request: Request) -> Response:
-        """Return the decoded response to *request*. A middleware can call this several times."""
-        limit = self._limit = AnswerLimit(self.config.max_bytes)
-        self._received, began = 0, self._clock.epoch()
-        tell = partial(
-            self.crawler.signals.send_catch_log, request=request, spider=self.crawler.spider
-        )
-        tell(signals.request_reached_downloader)
-        # A middleware may have set these headers for every request of the crawl.
-        request.headers.pop("Range", None)
-        if self._is_plain:
-            request.headers["Accept-Encoding"] = "identity"
-        try:
-            try:
-                response = await send_limited(self.crawler, request, limit)
-            except StopDownload as error:  # raised by a signal handler of the project
-                raise RuntimeError(_STOPPED) from error
-            self._digest = digest_of(response.body)
-            if "proxy" not in request.meta and response.ip_address is not None:
-                self.address = str(response.ip_address)
-            if self.config.archive:
-                self.exchanges.append(exchange_of(request, response, began, self._digest))
-            tell(signals.response_downloaded, response=response)
-        finally:
-            tell(signals.request_left_downloader)
-        if is_file(response):
-            self._check_whole(response)
-        return without_coding(response, self.config.max_bytes)
-
-    def count(self, data: bytes) -> None:
-        """Count the bytes of a piece of the body; raise StopDownload at KOSTER_MAX_BYTES."""
-        self._limit.headers_ended()
-        self._received += len(data)
-        if self._received > self.config.max_bytes:
-            raise StopDownload(fail=False)
-
-    def _check_whole(self, response: Response) -> None:
-        """Raise RuntimeError if a signal handler of the project has cut *response*."""
-        length = response.headers.get("Content-Length")
-        is_stopped = "download_stopped" in response.flags
-        is_cut_here = self._received > self.config.max_bytes
-        if is_stopped and not is_cut_here and length != b"%d" % len(response.body):
-            raise RuntimeError(_STOPPED)
-
-
-def _bytes_received(data: bytes, request: Request) -> None:
-    transfer: Transfer | None = request.meta.get(MARK)
-    if transfer is not None:
-        transfer.count(data)
 
 
 def _leads_inside(host: str | None, network: str) -> bool:

@@ -1,31 +1,147 @@
-"""HTTP messages: the request for a robots.txt, and the answer in a response."""
+"""The requests of a fetch, and the answers in their responses."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request
-from scrapy.exceptions import ResponseDataLossError
+from scrapy import Request, signals
+from scrapy.exceptions import (
+    DownloadCancelledError,
+    ResponseDataLossError,
+    StopDownload,
+)
+from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from w3lib.url import safe_url_string
 
-from scrapy_koster.crawl.engine.answer_limit import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
+from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.engine.answer_limit import (
+    HEADERS_MAX_BYTES,
+    HEADERS_TOO_LONG,
+    AnswerLimit,
+    is_zyte_api,
+    send_limited,
+    through_middlewares,
+)
+from scrapy_koster.crawl.engine.private import CANCELLED, MARK
 from scrapy_koster.crawl.fetching.coding import codings_in, decoded, gunzipped, is_gzip
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, conditional_headers
-from scrapy_koster.protocol.exchange import Exchange
+from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
+    from scrapy.crawler import Crawler
     from scrapy.http.headers import Headers
 
     from scrapy_koster.crawl.config import Config
 
+_REPLACED_MOST = 10
+"""How often downloader middlewares can replace the request for a URL."""
+
+_STOPPED = (
+    "a handler of the signal bytes_received or headers_received raised StopDownload for the"
+    f" robots.txt. Let it return at once if {MARK!r} is in request.meta"
+)
 _CREDENTIALS = {"http_user", "http_pass", "http_auth_domain"}
 """Meta keys that Scrapy turns into an Authorization header."""
+
+
+@dataclass(eq=False)
+class Transfer:
+    """The requests of a fetch."""
+
+    crawler: Crawler
+    config: Config
+    page: Request
+    """The request of the crawl that needs the robots.txt."""
+    stale: Copy | None
+    """The expired copy, to be revalidated."""
+    is_proxied: bool = False
+    """Whether the last request was sent to a proxy."""
+    address: str = ""
+    """The IP address of the last answer; "" if unknown, or with a proxy."""
+    exchanges: list[Exchange] = field(default_factory=list)
+    """The requests and responses, if there is an archive."""
+    _is_plain: bool = True
+    """Whether the request asks for uncompressed text."""
+    _digest: str = ""
+
+    def __post_init__(self) -> None:
+        """Begin the time of the transfer."""
+        self._clock = clock_of(self.crawler)
+        self._until = self._clock.now() + self.config.timeout_secs
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over. The current request has been cancelled then."""
+        return self._clock.now() >= self._until
+
+    async def get(self, url: str) -> Answer | NoAnswer:
+        """Return the answer to a request for *url*.
+
+        A middleware can replace the request, or answer in place of the site.
+        """
+        self._is_plain = not is_zyte_api(self.crawler, url)
+        request = robots_request(
+            url, self.page, self.stale, config=self.config, plain=self._is_plain
+        )
+        for _ in range(_REPLACED_MOST + 1):
+            self._digest = self.address = ""
+            try:
+                result = await through_middlewares(self.crawler, self._send, request)
+            except CANCELLED as error:  # by a handler: if not, nobody waits for this answer
+                raise DownloadCancelledError("it was cancelled") from error
+            finally:
+                self.is_proxied = "proxy" in request.meta
+            if isinstance(result, Response):
+                digest = self._digest or digest_of(result.body)
+                return _answer_of(result, self.config.max_bytes, digest)
+            request = result
+            if self.is_over:  # the middleware has replaced a cancelled request
+                break
+        return NoAnswer("a downloader middleware replaces the request again and again")
+
+    async def _send(self, request: Request) -> Response:
+        """Return the decoded response to *request*. A middleware can call this several times."""
+        limit = request.meta[MARK] = AnswerLimit(self.config.max_bytes)
+        began = self._clock.epoch()
+        tell = partial(
+            self.crawler.signals.send_catch_log, request=request, spider=self.crawler.spider
+        )
+        tell(signals.request_reached_downloader)
+        # A middleware may have set these headers for every request of the crawl.
+        request.headers.pop("Range", None)
+        if self._is_plain:
+            request.headers["Accept-Encoding"] = "identity"
+        try:
+            try:
+                response = await send_limited(self.crawler, request, limit)
+            except StopDownload as error:  # raised by a signal handler of the project
+                raise RuntimeError(_STOPPED) from error
+            self._digest = digest_of(response.body)
+            if "proxy" not in request.meta and response.ip_address is not None:
+                self.address = str(response.ip_address)
+            if self.config.archive:
+                self.exchanges.append(_exchange_of(request, response, began, self._digest))
+            tell(signals.response_downloaded, response=response)
+        finally:
+            tell(signals.request_left_downloader)
+        is_stopped = "download_stopped" in response.flags and not limit.has_cut
+        if is_stopped and _is_file(response) and not _is_whole(response):
+            raise RuntimeError(_STOPPED)
+        return _without_coding(response, self.config.max_bytes)
+
+
+def count_bytes(data: bytes, request: Request) -> None:
+    """Count a piece of a body, if it is the body of a robots.txt."""
+    limit: AnswerLimit | None = request.meta.get(MARK)
+    if limit is not None:
+        limit.count_body(data)
 
 
 def robots_request(
@@ -73,6 +189,7 @@ def _meta(page: Request, config: Config) -> dict[str, Any]:
     if "proxy" in meta and "_auth_proxy" in page.meta:
         meta["_auth_proxy"] = page.meta["_auth_proxy"]
     return meta | {
+        MARK: AnswerLimit(config.max_bytes),
         "dont_obey_robotstxt": True,
         "allow_offsite": True,
         "dont_retry": True,
@@ -88,12 +205,17 @@ def _meta(page: Request, config: Config) -> dict[str, Any]:
     }
 
 
-def is_file(response: Response) -> bool:
+def _is_whole(response: Response) -> bool:
+    """Return whether the body of *response* is as long as its header says."""
+    return response.headers.get("Content-Length") == b"%d" % len(response.body)
+
+
+def _is_file(response: Response) -> bool:
     """Return whether the body of *response* is a robots.txt, by its status."""
     return standing_stated(response.status) is Standing.OBEYED
 
 
-def without_coding(response: Response, max_bytes: int) -> Response:
+def _without_coding(response: Response, max_bytes: int) -> Response:
     """Return *response* decoded and without Content-Encoding. Raises ResponseDataLossError.
 
     Scrapy's middleware would decode a cut body without an error.
@@ -106,12 +228,12 @@ def without_coding(response: Response, max_bytes: int) -> Response:
     try:
         body = decoded(response.body, codings, max_bytes)
     except ValueError as error:
-        if is_file(response):
+        if _is_file(response):
             raise ResponseDataLossError(str(error)) from None
     return response.replace(body=body)
 
 
-def answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAnswer:
+def _answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAnswer:
     """Return the answer in *response*, within the limits of section 6.
 
     *digest* is the digest of the received body.
@@ -126,7 +248,7 @@ def answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAns
     if "location" in headers:
         headers["location"] = safe_url_string(response.headers["Location"] or b"")
     body: bytes | None = response.body
-    if is_gzip(response.body) and is_file(response):
+    if is_gzip(response.body) and _is_file(response):
         body = gunzipped(response.body, max_bytes)
     if body is None:
         return NoAnswer("it is a gzip file that is broken or has no end")
@@ -140,7 +262,7 @@ def answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAns
     )
 
 
-def exchange_of(request: Request, response: Response, began: float, digest: str) -> Exchange:
+def _exchange_of(request: Request, response: Response, began: float, digest: str) -> Exchange:
     """Return *request* and *response* for the archive."""
     return Exchange(
         url=request.url,
