@@ -85,18 +85,6 @@ async def test_one_that_is_back_is_called_at_once(
     [first, *others] = await asked_for(10, breaker, storage)
     assert first == 1
     assert len(others) == (10 - 1) / STEP_SECS - 1
-
-
-async def test_one_that_fails_again_soon_rests_for_longer_and_later_as_at_first(
-    breaker: StorageCalls, storage: type[Failing]
-) -> None:
-    await asked_for(20, breaker, storage)  # it rests until 31
-    storage.fails = False
-    await asked_for(20, breaker, storage)
-    storage.fails = True
-    assert await asked_for(40, breaker, storage) == [0, 30]
-    storage.fails = False
-    await asked_for(65, breaker, storage)
     storage.fails = True
     assert await asked_for(5, breaker, storage) == [0, 1, 3]
 

@@ -137,7 +137,7 @@ class Watch:
         last = self._visited.get(host)
         limit = self._history.koster["KOSTER_DEFER_LIMIT_SECS"]
         store = process.store
-        is_alone = not store._has_answered or self._now - store._visits_fail_since >= limit
+        is_alone = self._now - store._visits_fail_since >= limit
         self._visited[host] = Visit(process, self._now, delay, is_alone)
         if last is None:
             return

@@ -32,7 +32,7 @@ from scrapy_koster.protocol.standing import Access
 from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.usage_lines import usage_lines
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage.latest import is_news
+from scrapy_koster.storage.latest import is_news, judged
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -196,11 +196,13 @@ class Retriever:
         secs = self.config.timeout_secs + _CLAIM_SPARE_SECS
         is_first = state.known is None
         claimed = await self.store.claim(state.site, secs=secs, unless_known=is_first)
-        found = claimed.known
-        if found and (is_first or is_news(found, state.known, now=self.clock.epoch())):
-            await self._take_stored(state, found, page)
-        if found and is_first and not self._is_settled(state):
-            return await self._claimed(state, page)  # the site was not claimed
+        await self._take_stored(state, claimed.known, page)
+        if is_first and claimed.known is not None and not self._is_settled(state):
+            # The site was not claimed, because the storage has a copy or failure.
+            claimed = await self.store.claim(state.site, secs=secs, unless_known=False)
+            await self._take_stored(state, claimed.known, page)
+        if is_first and state.known is None and not claimed.held_secs:
+            self.crawler.stats.inc_value("koster/storage/miss")
         return claimed.held_secs
 
     def _step(self, state: SiteState) -> Step:
@@ -228,16 +230,21 @@ class Retriever:
         self._step(state)  # a parser of the project may raise here
 
     async def take_last(self, state: SiteState, page: Request) -> None:
-        """Use the stored copy or failure of the site, however old, and without an attempt."""
-        if (found := await self.store.get(state.site)) is not None:
-            self.crawler.stats.inc_value("koster/storage/hit")
-            await self._take_stored(state, found, page)
+        """Use the stored copy or failure of an unknown site, however old, without an attempt."""
+        await self._take_stored(state, await self.store.get(state.site), page)
 
-    async def _take_stored(self, state: SiteState, known: Known, page: Request) -> None:
+    async def _take_stored(self, state: SiteState, stored: Known | None, page: Request) -> None:
+        """Use a copy or failure in the storage, if it is news and useful under the settings."""
+        policy, now, before = self.config.policy, self.clock.epoch(), state.known
+        known = judged(stored, policy=policy, max_bytes=self.config.max_bytes)
+        if known is None or not (before is None or is_news(known, before, now=now)):
+            return
+        if before is None:
+            self.crawler.stats.inc_value("koster/storage/hit")
         source = self.store.source
         if self.archiver is not None:
             known = self.archiver.learnt(state.site, known, source)
-        known = _met(known, state.known, now=self.clock.epoch())
+        known = _met(known, before, now=now)
         facts = await self._read(state, last_copy(known), page)
         state.learn(facts._replace(known=known, source=source))
         if isinstance(step := self._step(state), Obey):

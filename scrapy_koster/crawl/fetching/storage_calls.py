@@ -22,7 +22,6 @@ from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.encoding import seconds, sound
-from scrapy_koster.storage.latest import judged
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, StorageError
 
@@ -38,15 +37,12 @@ if TYPE_CHECKING:
 
 _CALL_SECS = 5.0
 """The time limit of a call in a thread, unless KOSTER_TIMEOUT_SECS is less."""
-# After a failure the storage is not called for a second. This pause doubles up to 30 seconds.
+# After a failure the storage is not called for a second. This pause doubles up to 30 seconds, until
+# a call succeeds.
 # Otherwise a locked database would cost a time-out for every site.
 _REST_SECS, _REST_MOST_SECS = 1.0, 30.0
 _THREADS = 8
 _TOGETHER = 64
-
-
-def _done(_: object) -> bool:
-    return True
 
 
 class StorageCalls:
@@ -78,9 +74,10 @@ class StorageCalls:
         self._claims: set[Site] = set()
         """Sites that this process may have claimed: the answer to a claim can be lost."""
         self._rests_until = LONG_AGO
-        self._rest_secs = 0.0
-        self._visits_fail_since = NEVER
-        self._has_answered = self._closed = False
+        self._fails_since = NEVER
+        self._visits_fail_since = LONG_AGO
+        """``LONG_AGO`` until the storage has worked for the first time."""
+        self._closed = False
 
     async def open(self) -> None:
         """Open the storage, so the first request does not wait."""
@@ -88,36 +85,21 @@ class StorageCalls:
 
     async def get(self, site: Site) -> Known | None:
         """Return the stored copy or failure of *site*, or None if the storage fails."""
-        return self._judged(await self._call("get", site, read=sound))
+        return await self._call("get", site, read=sound)
 
     async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
         """Claim *site* for *secs*. If the storage fails or has no claims, the claim succeeds.
 
         With *unless_known*, a site with a stored copy or failure is not claimed.
         """
-        claimed = await self._claim(site, secs, unless_known=unless_known)
-        if unless_known and claimed.known is not None:
-            self._stats.inc_value("koster/storage/hit")
-        elif unless_known and not claimed.held_secs:
-            self._stats.inc_value("koster/storage/miss")
-        return claimed
-
-    async def _claim(self, site: Site, secs: float, *, unless_known: bool) -> Claimed:
         if not self._has_claims:
             return Claimed(await self.get(site) if unless_known else None, 0.0)
         self._claims.add(site)  # before the call, because the answer may be lost
         how = {"now": self._clock.epoch(), "secs": secs, "unless_known": unless_known}
         claimed = await self._call("claim", site, self._owner, read=_sound_claim, **how) or GRANTED
-        known = self._judged(claimed.known)
-        if unless_known and claimed.known is not None and known is None:
-            # The stored copy is useless under the current settings.
-            return await self._claim(site, secs, unless_known=False)
-        if claimed.held_secs or (unless_known and known is not None):
+        if claimed.held_secs or (unless_known and claimed.known is not None):
             self._claims.discard(site)
-        return Claimed(known, claimed.held_secs)
-
-    def _judged(self, known: Known | None) -> Known | None:
-        return judged(known, policy=self._config.policy, max_bytes=self._config.max_bytes)
+        return claimed
 
     async def put(self, site: Site, known: Known) -> None:
         """Store a copy or failure of *site*, which ends the claim."""
@@ -143,10 +125,7 @@ class StorageCalls:
         how = {"now": self._clock.epoch(), "secs": secs, "begun": begun}
         left_secs: float | None = await self._call("visit", host, read=seconds, **how)
         if left_secs is not None:
-            self._visits_fail_since = NEVER
             return min(left_secs, secs)
-        if not self._has_answered:
-            return 0.0
         now, limit_secs = self._clock.now(), self._config.policy.defer_limit_secs
         if self._visits_fail_since == NEVER:
             self._visits_fail_since = now
@@ -167,7 +146,7 @@ class StorageCalls:
     # A call.
 
     async def _call(
-        self, method: str, *args: Any, read: Callable[[Any], Any] = _done, **how: Any
+        self, method: str, *args: Any, read: Callable[[Any], Any] = lambda _: True, **how: Any
     ) -> Any | None:
         """Return the result of *method*, read by *read*, or None if the storage fails."""
         self._hanging = [call for call in self._hanging if not call.outcome.done()]
@@ -186,7 +165,10 @@ class StorageCalls:
         except Exception as error:  # noqa: BLE001  # of the project's storage
             self._failed(error)
             return None
-        self._has_answered = self._has_answered or bool(method)
+        if method:
+            self._fails_since = NEVER
+            if method == "visit" or self._visits_fail_since == LONG_AGO:
+                self._visits_fail_since = NEVER
         return result
 
     async def _in_thread(self, call: _Call) -> None:
@@ -198,17 +180,15 @@ class StorageCalls:
             await self._clock.within(self._secs, self._threads.run(make))
         except LateError:
             self._hanging.append(call)
-            self._rest_secs = _REST_MOST_SECS
-            self._rests_until = self._clock.now() + self._rest_secs
             raise StorageError(f"a call has not ended within {self._secs:g} s") from None
 
     def _failed(self, error: Exception) -> None:
         self._stats.inc_value("koster/storage/error")
         now = self._clock.now()
         if now >= self._rests_until:  # calls that fail together count once
-            is_new = now > self._rests_until + _REST_MOST_SECS
-            rest_secs = _REST_SECS if is_new else min(2 * self._rest_secs, _REST_MOST_SECS)
-            self._rest_secs, self._rests_until = rest_secs, now + rest_secs
+            self._fails_since = min(self._fails_since, now)
+            secs = _REST_MOST_SECS if self._hanging else now - self._fails_since + _REST_SECS
+            self._rests_until = now + min(secs, _REST_MOST_SECS)
         if self._log.is_first("failed"):
             self._log.warning(
                 "The storage of robots.txt failed. The crawl goes on, without it while it fails,"
