@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import lru_cache
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.states import SiteState
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 # The number of sites that are tried for eviction when a new site comes. Busy sites stay.
 _EVICTED_AT_ONCE = 16
-_SPELLINGS_KEPT = 1000
-_SPELLING_CHARS = 300
 
 
 class SiteRecords:
@@ -41,11 +39,10 @@ class SiteRecords:
 
         Raises ValueError for an http or https URL without a valid site.
         """
-        end = url.find("/", 8)
-        origin = url if end < 0 else url[:end]
+        origin = _origin_of(url)
         state = self._states.get(origin)
         if state is None:
-            site = _site_of(origin) if len(origin) <= _SPELLING_CHARS else site_of(origin)
+            site = site_of(origin)
             if site is None:
                 return None
             origin = str(site)
@@ -58,16 +55,10 @@ class SiteRecords:
 
     def in_memory(self, url: str) -> SiteState | None:
         """Return the state of the site of *url* if there is a state, or None."""
-        end = url.find("/", 8)
-        origin = url if end < 0 else url[:end]
-        return self._states.get(origin) or self._states.get(str(site_of(origin)))
-
-    def met(self, url: str) -> SiteState | None:
-        """Return the state of the site of *url*, or None, also for an invalid URL."""
-        try:
-            return self.in_memory(url)
-        except ValueError:
-            return None
+        origin = _origin_of(url)
+        with suppress(ValueError):  # no valid site
+            return self._states.get(origin) or self._states.get(str(site_of(origin)))
+        return None
 
     def _make_room(self) -> None:
         for _ in range(_EVICTED_AT_ONCE):
@@ -80,5 +71,6 @@ class SiteRecords:
                 self._states.move_to_end(name)
 
 
-# Links spell a site in a few ways ("http://a.com:80", "HTTP://A.com").
-_site_of = lru_cache(maxsize=_SPELLINGS_KEPT)(site_of)
+def _origin_of(url: str) -> str:
+    end = url.find("/", 8)
+    return url if end < 0 else url[:end]

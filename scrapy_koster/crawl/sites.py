@@ -269,7 +269,7 @@ class Sites:
             return False
         # The check of a request before sending needs the state.
         requests = (*self._engine.under_way, *self.idle_timeout.in_place)
-        if any(self._records.met(request.url) is state for request in requests):
+        if any(self._records.in_memory(request.url) is state for request in requests):
             return False
         state.page = None
         self._stop_timer(state)

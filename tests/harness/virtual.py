@@ -346,21 +346,21 @@ class _Poller:
 
 def _count_threads(sharer: Sharer, in_loop: Callable[[Callable[[], None]], object]) -> None:
     """Have the threads of ours hold time. *in_loop* calls a function in the loop of *sharer*."""
-    submit = Threads.submit
+    run = Threads.run
 
     def ended() -> None:
         sharer.threads -= 1
 
-    def counted(threads: Threads, call: Callable[[], object]) -> None:
+    def counted(threads: Threads, call: Callable[[], object]) -> Deferred[None]:
         def counted_call() -> None:
             call()
             with suppress(RuntimeError):  # the loop is closed
                 in_loop(ended)
 
         sharer.threads += 1
-        submit(threads, counted_call)
+        return run(threads, counted_call)
 
-    setattr(Threads, "submit", counted)  # noqa: B010  # mypy would have no method assigned
+    setattr(Threads, "run", counted)  # noqa: B010  # mypy would have no method assigned
 
 
 def _read_by_twisted() -> None:

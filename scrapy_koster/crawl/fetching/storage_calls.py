@@ -275,15 +275,11 @@ class Threads:
             with suppress(RuntimeError):  # the loop is closed
                 in_loop(ended.callback, None)
 
-        self.submit(make)
-        return ended
-
-    def submit(self, call: Callable[[], object]) -> None:
-        """Queue *call* for a thread."""
-        self._calls.put(call)
+        self._calls.put(make)
         if self._started < self._most:
             self._started += 1
             Thread(target=self._work, name="koster-storage", daemon=True).start()
+        return ended
 
     def close(self) -> None:
         """End the threads after their current calls."""

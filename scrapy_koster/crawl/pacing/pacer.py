@@ -181,7 +181,9 @@ class Pacer:
         site of the host.
         """
         now, copy = self._clock.now(), last_copy(state.known)
-        others = {self._records.met(request.url) for request in self._engine.under_way} - {state}
+        others = {self._records.in_memory(request.url) for request in self._engine.under_way} - {
+            state
+        }
         if any(other and other.site.host == state.site.host for other in others):
             return now + max(secs, self._own_secs) + _LATE_MOST_SECS
         passed = secs if copy is None else self._clock.epoch() - copy.fetched - _LATE_MOST_SECS
