@@ -36,7 +36,10 @@ HEADERS_MAX_BYTES = 65536
 """The limit of the headers. Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the body."""
 HEADERS_TOO_LONG = f"its headers are longer than {HEADERS_MAX_BYTES} bytes"
 _SENDING: ContextVar[AnswerLimit | None] = ContextVar("_SENDING", default=None)
-"""The limit of the request in the current call of ``_Connection.request``."""
+"""The limit of the request that ``send_limited`` sends.
+
+On a connection that is open already, Twisted writes the request within the call of the handler.
+"""
 
 
 class AnswerLimit:
@@ -107,9 +110,11 @@ async def send_limited(crawler: Any, request: Request, limit: AnswerLimit) -> Re
         own_handler = copy(handler)
         own_handler._pool = _Pool(pool, limit)  # noqa: SLF001
         send = own_handler.download_request
+    token = _SENDING.set(limit)
     try:
         response: object = await send(request)
     finally:
+        _SENDING.reset(token)
         limit.end()
     if not isinstance(response, Response):
         raise TypeError(
@@ -143,23 +148,7 @@ class _Pool:
     def getConnection(self, key: Hashable, endpoint: Any) -> Deferred[Any]:  # noqa: N802
         """Return a connection for a request. A new connection is limited from the first byte."""
         found: Deferred[Any] = self._pool.getConnection(key, _Endpoint(endpoint, self._limit))
-        return found.addCallback(_Connection, self._limit)
-
-
-class _Connection:
-    """A connection that is about to send a request."""
-
-    def __init__(self, connection: Any, limit: AnswerLimit) -> None:
-        self._connection = connection
-        self._limit = limit
-
-    def request(self, request: Any) -> Deferred[Any]:
-        """Send *request*. Twisted writes the request within this call."""
-        token = _SENDING.set(self._limit)
-        try:
-            return self._connection.request(request)  # type: ignore[no-any-return]
-        finally:
-            _SENDING.reset(token)
+        return found
 
 
 class _Endpoint:

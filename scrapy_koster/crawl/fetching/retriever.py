@@ -177,10 +177,24 @@ class Retriever:
                     return
 
     async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
+        """Fetch the robots.txt, store the result, then use the result here."""
         self.announcer.events.send(signals.robots_requested, site=state.site)
-        result = await self.fetcher.fetch(state.site, page, last_copy(state.known))
-        if not self._closing:
-            await self._learn(state, page, result, began)
+        stale = last_copy(state.known)
+        result = await self.fetcher.fetch(state.site, page, stale)
+        if self._closing:
+            return
+        known = self._after(result, state.known, began)
+        if self.noted_visit is not None:
+            known = await self.noted_visit(state, known)
+        if self.archiver is not None:
+            exchanges = result.exchanges
+            known = self.archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
+        self.announcer.learnt(state.site, known, result)
+        await self.store.put(state.site, known)
+        facts = await self._read(state, last_copy(known), page)
+        known = _decisive(known, now=self.clock.epoch(), policy=self.config.policy)
+        state.learn(facts._replace(known=known, source=Source.FETCHED))
+        self._step(state)  # a parser of the project may raise here
 
     def _is_settled(self, state: SiteState) -> bool:
         """Return whether a fetch is unnecessary, because no request waits or the site is known."""
@@ -211,23 +225,6 @@ class Retriever:
     def _after(self, result: Answer | NoAnswer, known: Known | None, began: float) -> Known:
         now, policy, chance = self.clock.epoch(), self.config.policy, self.chance()
         return after_answer(result, known, now=now, policy=policy, jitter=chance, began=began)
-
-    async def _learn(
-        self, state: SiteState, page: Request, result: Answer | NoAnswer, began: float
-    ) -> None:
-        """Store the result of a fetch, then use the result here."""
-        known = self._after(result, state.known, began)
-        if self.noted_visit is not None:
-            known = await self.noted_visit(state, known)
-        if self.archiver is not None:
-            stale, exchanges = last_copy(state.known), result.exchanges
-            known = self.archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
-        self.announcer.learnt(state.site, known, result)
-        await self.store.put(state.site, known)
-        facts = await self._read(state, last_copy(known), page)
-        known = _decisive(known, now=self.clock.epoch(), policy=self.config.policy)
-        state.learn(facts._replace(known=known, source=Source.FETCHED))
-        self._step(state)  # a parser of the project may raise here
 
     async def take_last(self, state: SiteState, page: Request) -> None:
         """Use the stored copy or failure of an unknown site, however old, without an attempt."""
