@@ -37,7 +37,7 @@ def test_what_is_whole(coding: str, compress: Callable[[bytes], bytes], body: by
 
 
 @each_whole
-@pytest.mark.parametrize("missing", [1, 3, 10])
+@pytest.mark.parametrize("missing", [1, 10])
 def test_what_is_cut(coding: str, compress: Callable[[bytes], bytes], missing: int) -> None:
     with pytest.raises(ValueError, match="its body is not whole"):
         decoded(compress(RULES)[:-missing], codings_in(coding), MAX_BYTES)
@@ -70,17 +70,11 @@ def test_no_more_is_unpacked_than_may_be(coding: str, compress: Callable[[bytes]
 
 
 NO_CODINGS = [
-    "", ",", "identity", "none", "None", " NONE ", "no", "off", "null", "undefined",
-    "false", "plain", "text", "raw", "text/plain", "text/plain; charset=UTF-8",
-    "application/octet-stream", "*", "utf-8", "UTF8", "utf-16le", "unicode",
-    "charset=utf-8", "ascii", "us-ascii", "iso-8859-1", "ISO8859_1", "latin1",
-    "windows-1252", "cp1251", "koi8-r", "gb2312", "gbk", "big5", "Shift_JIS", "x-sjis",
-    "euc-kr", "ansi", "7bit", "8bit", "8-bit", "binary", "chunked", "aws-chunked",
+    "", ",", "identity", " NONE ", "text/plain; charset=UTF-8", "application/octet-stream", "*",
+    "UTF8", "charset=utf-8", "us-ascii", "ISO8859_1", "windows-1252", "Shift_JIS", "8-bit",
+    "aws-chunked",
 ]  # fmt: skip
-CODINGS = [
-    "gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress", "exi", "dcb", "dcz",
-    "pack200-gzip", "aes128gcm", "bzip2", "xz", "lzma", "sdch", "base64", "x-nobody",
-]  # fmt: skip
+CODINGS = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-nobody"]
 
 
 @pytest.mark.parametrize("word", NO_CODINGS)

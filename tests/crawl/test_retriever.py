@@ -21,9 +21,7 @@ FAILURE = Failure("HTTP 503", 1, since=NOW - 20, asked=NOW - 10, retry=NOW - 5, 
 @pytest.mark.parametrize(
     ("stored", "known", "met"),
     [
-        pytest.param(COPY, None, COPY, id="a copy"),
         pytest.param(COPY, FAILURE, COPY, id="a copy after a failure"),
-        pytest.param(FAILURE, None, replace(FAILURE, since=NOW), id="a failure"),
         pytest.param(FAILURE, COPY, replace(FAILURE, since=NOW), id="a failure after a copy"),
         pytest.param(
             FAILURE,
@@ -42,7 +40,6 @@ def test_requests_wait_since_this_crawl_met_the_failure(
 @pytest.mark.parametrize(
     ("known", "decisive"),
     [
-        pytest.param(COPY, COPY, id="a copy that is fresh"),
         pytest.param(
             replace(COPY, expires=NOW), replace(COPY, expires=NOW + 1), id="one that is not"
         ),
@@ -51,11 +48,6 @@ def test_requests_wait_since_this_crawl_met_the_failure(
             replace(FAILURE, since=NOW - 300),
             replace(FAILURE, since=NOW - 300, retry=NOW + 1),
             id="one that is given up",
-        ),
-        pytest.param(
-            replace(FAILURE, since=NOW - 300, retry=NOW + 5),
-            replace(FAILURE, since=NOW - 300, retry=NOW + 5),
-            id="one that is given up for long",
         ),
     ],
 )

@@ -175,26 +175,6 @@ def test_a_url_without_a_path_is_not_cut_short(driven: Callable[..., Driven], sh
     assert driver.state_of(shorter) is other
 
 
-@pytest.mark.parametrize("url", ["data:,/robots.txt", "ftp://a.com/x", "file:///x", "s3://b/x"])
-def test_what_no_robots_txt_is_for(driven: Callable[..., Driven], url: str) -> None:
-    assert driven().sites.state_of(url) is None
-
-
-@pytest.mark.parametrize("url", ["http:///x", "http://a.com:x/", "https://", "http://:80/"])
-def test_no_site(driven: Callable[..., Driven], url: str) -> None:
-    with pytest.raises(ValueError, match="no site in the URL"):
-        driven().sites.state_of(url)
-
-
-def test_the_spellings_of_a_site_cost_bounded_memory(driven: Callable[..., Driven]) -> None:
-    driver = driven()
-    gc.collect()
-    before = sys.getallocatedblocks()
-    states = {driver.state_of(f"http://user{n}@a.com/") for n in range(20_000)}
-    assert len(states) == len(driver.sites._records) == 1
-    assert sys.getallocatedblocks() - before < 15_000
-
-
 # Waiting.
 
 
