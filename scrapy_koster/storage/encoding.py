@@ -11,6 +11,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Mapping
+from struct import pack
 from typing import Any, TypeAlias
 
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
@@ -71,7 +72,11 @@ def encoded(known: Known) -> bytes:
         )
     head = {name: part for name, part in (("copy", copy), ("failure", failure)) if part}
     octets = _JSON.encode(head).encode() + b"\n" + body
-    return zlib.compress(octets, 1 if len(octets) >= _COMPRESSED_FROM_BYTES else 0)
+    if len(octets) >= _COMPRESSED_FROM_BYTES:
+        return zlib.compress(octets, 1)
+    # One stored block, as zlib.compress(octets, 0) makes it, without the tables of a compressor.
+    size = pack("<HH", len(octets), len(octets) ^ 0xFFFF)
+    return b"\x78\x01\x01" + size + octets + pack(">I", zlib.adler32(octets))
 
 
 def decoded(octets: bytes) -> Known:

@@ -17,8 +17,6 @@ from scrapy_koster.storage.port import Claimed, Setting, Settings, StorageError,
 
 _APPLICATION_ID = 0x4B6F7374  # "Kost"
 _VERSION = 7
-# Every crawl shares the file: a transaction takes far less than a millisecond.
-_BUSY_SECS = 1.0
 _TABLES = {
     "known": "(site TEXT, robot TEXT, known BLOB, PRIMARY KEY (site, robot))",
     "claim": "(site TEXT, robot TEXT, owner TEXT, until REAL, PRIMARY KEY (site, robot))",
@@ -27,8 +25,15 @@ _TABLES = {
 # A larger value is not ours, and would be read into memory.
 _GET = "SELECT known FROM known WHERE site = ? AND robot = ? AND length(known) <= ?"
 _PUT = "INSERT OR REPLACE INTO known VALUES (?, ?, ?)"
-_HELD = "SELECT until + 0.0 - ? FROM claim WHERE site = ? AND robot = ? AND owner <> ?"
-_CLAIM = "INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?)"
+# A claim is a single statement, which is atomic without a transaction. A claim of another owner
+# stays unless it has expired, or was written by a wrong clock.
+_CLAIM = (
+    "INSERT INTO claim SELECT ?1, ?2, ?3, ?4 + ?5 WHERE ?6 OR NOT EXISTS"
+    " (SELECT 1 FROM known WHERE site = ?1 AND robot = ?2) ON CONFLICT DO UPDATE"
+    " SET owner = ?3, until = ?4 + ?5 WHERE owner = ?3"
+    " OR NOT (ifnull(until, 0) > ?4 AND until <= ?4 + 2 * ?5)"
+)
+_HELD = "SELECT max(until + 0.0 - ?) FROM claim WHERE site = ? AND robot = ? AND owner <> ?"
 _RELEASE = "DELETE FROM claim WHERE site = ? AND robot = ? AND owner = ?"
 _VISITED = "SELECT visited + 0.0 FROM visit WHERE host = ?"
 
@@ -71,31 +76,30 @@ class SQLiteStorage:
         with self._transaction() as connection:
             if supersedes(copy, self._stored(key)):
                 connection.execute(_PUT, (*key, encoded(copy)))
-            if owner:
-                connection.execute(_RELEASE, (*key, owner))
+            connection.execute(_RELEASE, (*key, owner))
 
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Claimed:
         """Commit a claim of *owner*, unless the file has a claim of another owner."""
-        # Most stored copies are fresh, and need no transaction.
-        if unless_known and (known := self.get(site)) is not None:
-            return Claimed(known, 0.0)
-        key = self._key(site)
-        with self._transaction() as connection:
-            known = self._stored(key)
-            if unless_known and known is not None:
+        key, execute = self._key(site), self._connection.execute
+        with self._errors():
+            # Most stored copies are fresh.
+            if unless_known and (known := self._stored(key)) is not None:
                 return Claimed(known, 0.0)
-            row = connection.execute(_HELD, (now, *key, owner)).fetchone()
-            held = 0.0 if row is None else held_secs(row[0] or 0.0, secs)
-            if not held:
-                connection.execute(_CLAIM, (*key, owner, now + secs))
-            return Claimed(known, held)
+            if execute(_CLAIM, (*key, owner, now, secs, not unless_known)).rowcount:
+                return Claimed(None if unless_known else self._stored(key), 0.0)
+            (left,) = execute(_HELD, (now, *key, owner)).fetchone()
+            held, known = held_secs(left or 0.0, secs), self._stored(key)
+            if held or (unless_known and known is not None):
+                return Claimed(known, held)
+            # The claim of the other owner has just ended, or the stored value is invalid.
+            return self.claim(site, owner, now=now, secs=secs)
 
     def release(self, site: Site, owner: str) -> None:
         """Delete the claim of *owner*, if any."""
-        with self._transaction() as connection:
-            connection.execute(_RELEASE, (*self._key(site), owner))
+        with self._errors():
+            self._connection.execute(_RELEASE, (*self._key(site), owner))
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
         """Commit a visit to *host*, unless the last visit was less than *secs* ago."""
@@ -158,9 +162,8 @@ class SQLiteStorage:
 def _opened(path: str) -> sqlite3.Connection:
     file = Path(path).absolute()
     file.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(
-        file, timeout=_BUSY_SECS, isolation_level=None, check_same_thread=False
-    )
+    # Every crawl shares the file: a transaction takes far less than a millisecond.
+    connection = sqlite3.connect(file, timeout=1.0, isolation_level=None, check_same_thread=False)
     try:
         _prepare(connection)
     except BaseException:
@@ -194,10 +197,7 @@ def _version(connection: sqlite3.Connection) -> int:
     if application_id != _APPLICATION_ID and (application_id or version or tables):
         raise sqlite3.DatabaseError("it is a database of another program")
     if version > _VERSION:
-        raise sqlite3.DatabaseError(
-            f"it is of version {version}, made by a newer scrapy-koster, and this one reads"
-            f" version {_VERSION}"
-        )
+        raise sqlite3.DatabaseError(f"it is of version {version}, made by a newer scrapy-koster")
     return int(version)
 
 

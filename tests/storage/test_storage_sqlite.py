@@ -130,6 +130,19 @@ def test_a_killed_writer_loses_no_put_that_was_done(path: Path, puts: int) -> No
 # Files that cannot be used
 
 
+@pytest.mark.parametrize("until", ["NULL", "'x'", "1e300"])
+def test_one_claims_a_site_whose_rows_are_invalid(
+    storage: SQLiteStorage, path: Path, until: str
+) -> None:
+    row = "'http://a.example', ''"
+    execute(path, f"INSERT INTO known VALUES ({row}, 'x')")
+    execute(path, f"INSERT INTO claim VALUES ({row}, 'z', {until})")
+    held = [
+        storage.claim(A, owner, now=1e9, secs=9.0, unless_known=True).held_secs for owner in "xyx"
+    ]
+    assert held == [0.0, 9.0, 0.0]
+
+
 def filled(path: Path) -> int:
     """Fill the file with 100 sites; return its size."""
     with closing(SQLiteStorage(str(path))) as storage:
