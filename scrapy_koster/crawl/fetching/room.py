@@ -65,10 +65,6 @@ class RoomyHandler:
         return f"RoomyHandler({self._scheme!r}, {self._handler!r})"
 
     def __call__(self, crawler: Crawler) -> Any:
-        """Build the handler; Scrapy calls ``from_crawler``."""
-        return self.from_crawler(crawler)
-
-    def from_crawler(self, crawler: Crawler) -> Any:
         """Return a handler with connections for robots.txt."""
         settings = crawler.settings
         handler = self._handler or load_object(settings["DOWNLOAD_HANDLERS_BASE"][self._scheme])
@@ -79,6 +75,9 @@ class RoomyHandler:
         roomy.set("CONCURRENT_REQUESTS", places + socket_limit(), "cmdline")
         view: Any = _WithSettings(crawler, roomy)
         return build_from_crawler(handler, view)
+
+    from_crawler = __call__
+    """Scrapy calls this method, and accepts only a value that can be called."""
 
 
 class _WithSettings:

@@ -7,11 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
-from scrapy.exceptions import (
-    DownloadCancelledError,
-    ResponseDataLossError,
-    StopDownload,
-)
+from scrapy.exceptions import ResponseDataLossError, StopDownload
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from w3lib.url import safe_url_string
@@ -30,7 +26,6 @@ from scrapy_koster.crawl.fetching.coding import codings_in, decoded, gunzipped, 
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, conditional_headers
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.line import whole_lines
-from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
 
@@ -94,12 +89,13 @@ class Transfer:
             self._digest = self.address = ""
             try:
                 result = await through_middlewares(self.crawler, self._send, request)
-            except CANCELLED as error:  # by a handler: if not, nobody waits for this answer
-                raise DownloadCancelledError("it was cancelled") from error
+            except CANCELLED:  # by a handler: if not, nobody waits for this answer
+                return NoAnswer("a download handler has cancelled its download")
             finally:
                 self.is_proxied = "proxy" in request.meta
             if isinstance(result, Response):
                 digest = self._digest or digest_of(result.body)
+                result = _without_coding(result, self.config.max_bytes)  # of a middleware
                 return _answer_of(result, self.config.max_bytes, digest)
             request = result
             if self.is_over:  # the middleware has replaced a cancelled request
@@ -243,8 +239,6 @@ def _answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAn
     if sum(len(name) + len(value) for name, value in lines) > HEADERS_MAX_BYTES:
         return NoAnswer(HEADERS_TOO_LONG)
     headers = {name.decode("latin-1").lower(): value for name, value in lines}
-    if codings := codings_in(headers.get("content-encoding", "")):
-        return NoAnswer(f"its Content-Encoding is not decoded: {printable(', '.join(codings))}")
     if "location" in headers:
         headers["location"] = safe_url_string(response.headers["Location"] or b"")
     body: bytes | None = response.body
