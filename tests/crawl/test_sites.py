@@ -22,10 +22,9 @@ from scrapy_koster.crawl.assembly import Assembly, Parts
 from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
+from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Refuse
-from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage import Claimed
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -186,16 +185,6 @@ async def test_all_who_wait_are_told(driven: Callable[..., Driven], crawl: Crawl
     await driver.sites.close()
 
 
-async def test_what_is_known_asks_for_nothing(driven: Callable[..., Driven]) -> None:
-    driver = driven()
-    for _ in range(3):
-        state = await driver.wait("http://a.com/x")
-    assert isinstance(state.known, Copy)
-    assert state.facts.source is Source.FETCHED
-    assert driver.asked == ["http://a.com"]
-    await driver.sites.close()
-
-
 async def test_a_failure_is_waited_out(driven: Callable[..., Driven]) -> None:
     answers = iter([NoAnswer("gone"), Answer("http://a.com/robots.txt", 503, {})])
     driver = driven(
@@ -241,18 +230,6 @@ async def test_each_request_that_is_deferred_is_counted_once(
     await driver.sites.close()
 
 
-async def test_a_failure_is_given_up(driven: Callable[..., Driven]) -> None:
-    driver = driven(
-        lambda site, stale: NoAnswer("gone"),
-        KOSTER_DEFER_FIRST_SECS=0.05,
-        KOSTER_DEFER_LIMIT_SECS=0.2,
-    )
-    state = await driver.wait("http://a.com/x")
-    assert isinstance(state.step, Refuse)
-    assert isinstance(state.known, Failure)
-    await driver.sites.close()
-
-
 class PassingClock(JumpingClock):
     """More time passes at one reading of it, as where the machine stands still."""
 
@@ -288,32 +265,6 @@ async def test_who_waits_is_told_whenever_the_time_is_over(
     await driver.sites.close()
 
 
-async def test_an_error_of_ours_is_a_failure_and_is_logged(
-    driven: Callable[..., Driven], caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken(site: Site, stale: Copy | None) -> Answer:
-        raise ZeroDivisionError
-
-    driver = driven(broken, KOSTER_DEFER_LIMIT_SECS=0)
-    state = await driver.wait("http://a.com/x")
-    assert isinstance(state.step, Refuse)
-    [record] = [r for r in caplog.records if r.levelno >= logging.ERROR]
-    said = "Error while fetching or reading the robots.txt of http://a.com: "
-    assert record.getMessage().startswith(said)
-    assert record.exc_info
-    await driver.sites.close()
-
-
-async def test_a_copy_is_found_in_the_storage(driven: Callable[..., Driven]) -> None:
-    for source in (Source.FETCHED, Source.STORAGE):
-        driver = driven(KOSTER_STORAGE=SQLITE)
-        state = await driver.wait("http://a.com/x")
-        assert state.facts.source is source
-        await driver.sites.close()
-    assert driver.asked == []
-    assert driver.stats.get_value("koster/storage/hit") == 1
-
-
 async def test_a_copy_of_no_use_today_is_asked_for_by_one(
     driven: Callable[..., Driven], tmp_path: Path
 ) -> None:
@@ -333,23 +284,6 @@ async def test_a_copy_of_no_use_today_is_asked_for_by_one(
     assert claims[0].held_secs > 0
     assert driver.stats.get_value("koster/storage/miss") == 1
     storage.close()
-    await driver.sites.close()
-
-
-async def test_a_stale_copy_is_given_to_the_fetch(driven: Callable[..., Driven]) -> None:
-    stales: list[Copy | None] = []
-
-    def fetch(site: Site, stale: Copy | None) -> Answer:
-        stales.append(stale)
-        return found(site, stale)
-
-    driver = driven(fetch)
-    state = await driver.wait("http://a.com/x")
-    copy = state.known
-    assert isinstance(copy, Copy)
-    driver.clock.ahead = copy.expires + 1 - time.time()
-    await driver.wait("http://a.com/x")
-    assert stales == [None, copy]
     await driver.sites.close()
 
 
