@@ -72,12 +72,8 @@ class Assembly:
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
         """The JOBDIR, or None if the inner scheduler keeps no requests there."""
         # Sites is built last. The lambdas look it up when they are called.
-        self.parked = parts.parked(
-            crawler,
-            file=parts.parked_file(crawler, self.folder),
-            engine=engine,
-            ask_for=lambda state, request: self.sites.ask_for(state, request),
-        )
+        file = parts.parked_file(crawler, self.folder)
+        self.parked = parts.parked(crawler, file=file, engine=engine)
         store = parts.store(crawler, config)
         records = parts.records(config.memory_sites, lambda state: self.sites.forget(state))
         self.pacer = pacer = None

@@ -289,8 +289,7 @@ def _parked(text: str) -> None:
         file = ParkedFile(crawler, Path(folder))
         for place in ((0, 1), (0, 2)):
             if file.write(text, place, request):
-                file.read(text, (0, 0), 1)
-                file.remove(text, place)
+                file.take(text, place)
         file.close()
 
 

@@ -1,11 +1,10 @@
 """The scheduler that parks requests until their site is known, and their host can be visited.
 
 ``next_request`` takes requests until it finds a request that can be decided at once. The other
-requests are parked, and their robots.txt is retrieved. Requests come from, in this order:
+requests are parked, and their robots.txt is retrieved. Requests come from two sources:
 
-1. hosts with a Crawl-delay that can be visited now;
-2. the queues of sites that have opened, and the inner scheduler. They take turns, so that the next
-   sites are known before the open queues are empty.
+the queues of parked requests that can come out, and the inner scheduler. They take turns, so that
+the next sites are known before the open queues are empty.
 """
 
 from __future__ import annotations
@@ -209,15 +208,7 @@ class DeferringScheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         """Pass *request* to the inner scheduler."""
-        if self._parked.is_resumed(request):
-            self._mark_seen(request)  # so that its dupefilter drops the request
         return self._scheduler.enqueue_request(request)
-
-    def _mark_seen(self, request: Request) -> None:
-        """Add *request* to the dupefilter. A killed run may not have saved the entry."""
-        dupefilter = dupefilter_of(self._scheduler)
-        if dupefilter is not None and not request.dont_filter:
-            dupefilter.request_seen(request)
 
     def next_request(self) -> Request | None:
         """Return a request that can be decided at once, or None."""
@@ -236,12 +227,11 @@ class DeferringScheduler(BaseScheduler):
             # Its first request is parked again, so the queue closes and the retrieval starts.
             self._parked.let_out(self._resumed.popleft())
         self._turns.reverse()
-        for source in (self._parked.pop_visit, *self._turns):
-            if (request := source()) is not None:
-                if self._parked.has_resumed:
-                    self._mark_seen(request)
-                return request
-        return None
+        request = self._turns[0]() or self._turns[1]()
+        dupefilter = dupefilter_of(self._scheduler) if self._parked.has_resumed else None
+        if request is not None and dupefilter is not None and not request.dont_filter:
+            dupefilter.request_seen(request)  # a killed run may not have saved the entry
+        return request
 
     def _next_inner(self) -> Request | None:
         """Return the next request of the inner scheduler, or None if enough sites wait."""
@@ -292,7 +282,8 @@ class DeferringScheduler(BaseScheduler):
         if state is None or request.meta.get("dont_obey_robotstxt"):
             return True
         if self._is_unknown(state) and not is_robots_txt(request.url):
-            parked.park(state, request)
+            parked.push(str(state.site), request)
+            self._sites.ask_for(state, request)
             return False
         return self._pacer is None or not self._pacer.parks(request, state)
 

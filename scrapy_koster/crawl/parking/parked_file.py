@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import sqlite3
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,11 +35,8 @@ _BEGIN = """
     ) WITHOUT ROWID
     """
 _INSERT = "INSERT INTO parked VALUES (?, ?, ?, ?, ?)"
-_NEXT = """
-    SELECT priority, number, request FROM parked WHERE queue = ? AND (priority, number) > (?, ?)
-    ORDER BY 1, 2 LIMIT 100
-    """
-_DELETE = "DELETE FROM parked WHERE queue = ? AND priority = ? AND number = ?"
+_LEFT = "SELECT queue, priority, number, fingerprint FROM parked ORDER BY 1, 2, 3"
+_AT = "FROM parked WHERE queue = ? AND priority = ? AND number = ?"
 
 
 class ParkedFile:
@@ -60,21 +56,19 @@ class ParkedFile:
         self._connection: sqlite3.Connection | None = None
         self.fingerprints: frozenset[bytes] = frozenset()
         """The fingerprints of the requests that the last run has left."""
-        self.number = 0
-        """The highest number of a request that the last run has left."""
+        self._unloadable = 0
 
     @property
     def lasts(self) -> bool:
         """Whether the next run can resume the requests of this run."""
         return self._path is not None
 
-    def resume(self) -> Counter[str]:
-        """Return the number of requests that the last run has left, by queue."""
-        counts: Counter[str] = Counter()
+    def resume(self) -> list[tuple[str, Place]]:
+        """Return the queues and the places of the requests that the last run has left."""
         if self._path is None or not self._path.exists():
-            return counts
+            return []
         try:
-            rows = self._opened().execute("SELECT queue, number, fingerprint FROM parked")
+            rows = self._opened().execute(_LEFT)
             found = rows.fetchall()
         except (sqlite3.Error, OSError) as error:
             self._log.warning(
@@ -86,11 +80,9 @@ class ParkedFile:
             )
             self._disconnect()
             self._path = None
-            return counts
-        self.number = max((number for _, number, _ in found), default=0)
+            return []
         self.fingerprints = frozenset(fingerprint for *_, fingerprint in found)
-        counts.update(queue for queue, *_ in found)
-        return counts
+        return [(queue, (priority, number)) for queue, priority, number, _ in found]
 
     def write(self, queue: str, place: Place, request: Request) -> bool:
         """Write *request*. Return whether *request* could be written."""
@@ -112,53 +104,45 @@ class ParkedFile:
         assert fingerprinter is not None  # set in a crawl
         return fingerprinter.fingerprint(request)
 
-    def read(self, queue: str, after: Place, left: int) -> list[tuple[Place, Request | None]]:
-        """Return the next requests *after* a place, with None for a broken request.
-
-        Returns an empty list if the file cannot be read: the *left* requests are logged as lost.
-        """
+    def take(self, queue: str, place: Place) -> Request | None:
+        """Return the request at *place*, and delete its row. None if the request is lost."""
         try:
-            rows = self._opened().execute(_NEXT, (queue, *after)).fetchall()
-            if not rows:
-                raise sqlite3.DatabaseError("rows are missing")
+            row = self._opened().execute(f"SELECT request {_AT}", (queue, *place)).fetchone()
+            if row is None:
+                raise sqlite3.DatabaseError("a row is missing")
         except (sqlite3.Error, OSError) as error:
-            self._log.defect(
-                "Requests that waited for %(site)s cannot be read back from their file, and are"
-                " lost: %(requests)d",
-                error,
-                site=queue,
-                requests=left,
-            )
-            return []
-        found = [((priority, number), self._loaded(data)) for priority, number, data in rows]
-        if lost := sum(request is None for _, request in found):
-            self._log.warning(
-                "Requests in %(path)s that cannot be loaded: %(count)d. This spider does not have"
-                " their callbacks or classes. They stay in the file: to crawl them, run a version"
-                " of the spider that has these",
-                path=self._path,
-                count=lost,
-            )
-        return found
-
-    def _loaded(self, data: bytes) -> Request | None:
-        try:
-            fields = pickle.loads(data)  # noqa: S301  # written by write(), as Scrapy in its JOBDIR
-            return request_from_dict(fields, spider=self._crawler.spider)
-        except Exception:  # noqa: BLE001  # the code of the spider may have changed
+            if self._log.is_first("lost"):
+                self._log.defect(
+                    "Requests that waited for %(site)s cannot be read back from their file, and are"
+                    " lost. This is not logged again",
+                    error,
+                    site=queue,
+                )
             return None
-
-    def remove(self, queue: str, place: Place) -> None:
-        """Delete the request at *place*, because the request has come out."""
         try:
-            self._opened().execute(_DELETE, (queue, *place))
+            fields = pickle.loads(row[0])  # noqa: S301  # of write(), as Scrapy in its JOBDIR
+            request = request_from_dict(fields, spider=self._crawler.spider)
+        except Exception:  # noqa: BLE001  # the code of the spider may have changed
+            self._unloadable += 1
+            return None
+        try:
+            self._opened().execute(f"DELETE {_AT}", (queue, *place))
         except (sqlite3.Error, OSError) as error:
             self._warn(error)
+        return request
 
     def close(self) -> None:
         """Close the file. Delete the file if it is empty."""
         if self._connection is None or self._path is None:
             return
+        if self._unloadable:
+            self._log.warning(
+                "Requests in %(path)s that cannot be loaded: %(count)d. This spider does not have"
+                " their callbacks or classes. They stay in the file: to crawl them, run a version"
+                " of the spider that has these",
+                path=self._path,
+                count=self._unloadable,
+            )
         try:
             is_empty = self._connection.execute("SELECT 1 FROM parked").fetchone() is None
         except sqlite3.Error:
