@@ -6,7 +6,6 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -54,12 +53,10 @@ def log() -> Log:
     return Log("scrapy_koster.waiting", Crawler(Spider))
 
 
-def worker(queue: Any, names: list[str], *, lease: str = "waits") -> RedisBackup:
+def worker(queue: Any, names: list[str]) -> RedisBackup:
     """One that has these parked."""
     one = RedisBackup(log(), Woken(), StillClock(), queue, push_of(queue) or "")
     one._renew(placed(names).items())
-    if lease == "done":
-        one.others_wait()
     return one
 
 
@@ -84,49 +81,6 @@ def test_more_than_one_look_moves(queue: Any, monkeypatch: pytest.MonkeyPatch) -
     while own._look()[1]:
         pass
     assert len(popped(queue)) == 1_000
-
-
-def test_who_holds_the_lease_is_left_alone(queue: Any) -> None:
-    worker(queue, fields(3))
-    worker(queue, fields(4), lease="done")
-    assert worker(queue, [])._look() == (0, 3)
-    assert popped(queue) == []
-
-
-def test_the_priorities_stay(queue: Any) -> None:
-    dead(queue, ["5 0", "-7 1", "0 2"])
-    worker(queue, [])._look()
-    assert popped(queue) == ["-7 1", "0 2", "5 0"]
-
-
-def test_several_take_over_at_once(queue: Any) -> None:
-    for _ in range(3):
-        dead(queue, fields(2_000))
-    queue.server.delete(queue.key)
-    moved: list[int] = []
-    looking = [Thread(target=lambda: moved.append(worker(queue, [])._look()[0])) for _ in range(4)]
-    for thread in looking:
-        thread.start()
-    for thread in looking:
-        thread.join()
-    assert sum(moved) == 6_000
-
-
-def test_who_goes_on_after_its_lease_is_told_what_it_has_no_more(queue: Any) -> None:
-    stopped = dead(queue, fields(3))
-    worker(queue, [])._look()
-    stopped._renew(placed(["0 7"]).items())
-    assert [stopped._removed(field) for field in [*fields(3), "0 7", "0 8"]] == [
-        *[True] * 3,
-        *[False] * 2,
-    ]
-    assert worker(queue, [])._look() == (0, 0)
-
-
-def test_data_that_is_lost_is_nobody_elses(queue: Any) -> None:
-    own = worker(queue, fields(3))
-    queue.server.delete(*queue.server.keys(f"{queue.key}*"))
-    assert not own._removed("0 0")
 
 
 class Killed(BaseException):
@@ -156,20 +110,6 @@ def test_a_kill_while_it_hands_back(queue: Any, monkeypatch: Any, after: int) ->
         got += popped(queue)
     assert sorted(got) == sorted(fields(200))
     assert not client.exists(own._key("parked", own._me))
-
-
-def test_what_is_no_worker_and_no_request_is_left_out(queue: Any) -> None:
-    """Somebody else may have written it."""
-    client = queue.server
-    own = worker(queue, [])
-    garbage = ["", "x" * 1_000_000, "../x", "\x00" * 16, "ä" * 16, "A" * 16]
-    client.sadd(own._key("workers"), *garbage)
-    name = "0123456789abcdef"
-    client.sadd(own._key("workers"), name)
-    entries = {"": "x", "nan 1": "x", "1e400 1": "x", "9" * 400 + " 1": "x", "3 4": b"\x80 garbage"}
-    client.hset(own._key("parked", name), mapping=entries)
-    assert own._look() == (1, 0)
-    assert client.zrange(queue.key, 0, -1, withscores=True) == [(b"\x80 garbage", 3.0)]
 
 
 def test_what_cannot_be_pushed_stays(queue: Any) -> None:
@@ -337,7 +277,8 @@ def test_a_redis_that_fails_is_said_once_and_left_alone(
     backup._tick()
     assert engine.times == 1
     assert in_redis(backup) == 2
-    assert backup.remove((0, 1))
+    backup._server.delete(*backup._server.keys(f"{backup._queue.key}*"))
+    assert backup.remove((0, 1))  # data that is lost is not another worker's
     assert backup.remove((0, 3))
 
 
@@ -353,31 +294,6 @@ def test_whether_redis_is_silent(
     clock.secs += 10
     backup._tick()
     assert not backup.is_holding
-
-
-def test_what_is_refused_is_asked_for_all_the_same(
-    backup: RedisBackup,
-    clock: StillClock,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Redis is out of memory: whether another worker has a request can be read."""
-    park(backup, (0, 1))
-    write(backup)
-    pipeline = backup._server.pipeline
-
-    def full() -> Any:
-        pipe = pipeline()
-        pipe.set = refused
-        return pipe
-
-    with monkeypatch.context() as patched:
-        patched.setattr(backup._server, "pipeline", full)
-        park(backup, (0, 2))
-        write(backup)
-        assert backup.remove((0, 1))
-    assert "OutOfMemoryError" in caplog.text
-    assert "s3cret" not in caplog.text
 
 
 def test_what_another_has_taken_over_is_not_handed_back(backup: RedisBackup, queue: Any) -> None:
@@ -465,34 +381,12 @@ def test_what_was_written_although_no_answer_came(
     write(backup)
 
 
-def test_others_that_wait_are_waited_for(backup: RedisBackup, queue: Any) -> None:
-    """They are not if they are done themselves, nor is this one then."""
+def test_who_holds_the_lease_is_left_alone_and_waited_for(backup: RedisBackup, queue: Any) -> None:
     backup.add((0, 1), asked(1))
     assert not backup.others_wait()
-    assert worker(queue, [], lease="done")._look() == (0, 0)
-    other = worker(queue, fields(2))
+    worker(queue, fields(3))
     assert backup.others_wait()
-    other.others_wait()
-    assert not backup.others_wait()
-
-
-def test_a_worker_with_something_to_do_waits_again(
-    backup: RedisBackup, clock: StillClock, queue: Any
-) -> None:
-    looker = worker(queue, [])
-    backup.add((0, 1), asked(1))
-    write(backup)
-    assert looker._look() == (0, 1)
-    backup.others_wait()
-    assert looker._look() == (0, 0)
-    backup.remove((0, 7))
-    clock.secs += 10
-    write(backup)
-    assert looker._look() == (0, 1)
-    backup.others_wait()
-    backup.add((0, 2), asked(2))
-    write(backup)
-    assert looker._look() == (0, 2)
+    assert popped(queue) == []
 
 
 def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
@@ -506,7 +400,7 @@ def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
     caplog.set_level("INFO", "scrapy_koster")
     backup._tick()
     assert (engine.times, caplog.records) == (0, [])
-    dead(queue, fields(3))
+    dead(queue, ["5 0", "-7 1", "0 2"])
     clock.secs = 1009.9
     backup._tick()
     assert engine.times == 0
@@ -518,17 +412,12 @@ def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
     assert record.getMessage() == (
         "Requests that waited in a worker that has died, and are back in the queue: 3"
     )
+    assert popped(queue) == ["-7 1", "0 2", "5 0"]
 
 
-def test_a_crawl_that_begins_anew_drops_what_others_have(queue: Any) -> None:
-    others = [dead(queue, fields(2)), worker(queue, fields(3))]
-    own = worker(queue, fields(1))
-    queue.server.sadd(others[0]._key("taken", others[0]._me), "0 9")
-    own._forget(*own._others())
-    keys = {key.decode() for key in queue.server.keys(f"{queue.key}:*")}
-    assert keys == {
-        own._key("workers"), own._key("lease", own._me), own._key("parked", own._me)
-    }  # fmt: skip
-    assert queue.server.smembers(own._key("workers")) == {own._me.encode()}
-    own._forget(own._me)
-    assert queue.server.keys(f"{queue.key}:*") == []
+def test_a_crawl_that_begins_anew_drops_what_others_have(backup: RedisBackup, queue: Any) -> None:
+    dead(queue, fields(2))
+    worker(queue, fields(3))
+    backup.open(anew=True)
+    assert backup.close((), keep=False) == 0
+    assert queue.server.keys(f"{queue.key}*") == []

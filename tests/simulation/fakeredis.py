@@ -118,10 +118,6 @@ class Server:
         self._answers()
         return count
 
-    def srandmember(self, key: str, most: int) -> list[bytes]:
-        self._alive(journal=True)
-        return [name.encode() for name in self.data.get(key) or ()][:most]
-
     def smembers(self, key: str) -> set[bytes]:
         self._alive(journal=True)
         return {member.encode() for member in self.data.get(key) or ()}
@@ -141,7 +137,7 @@ class Server:
         worker, push, at_once, _ = args
         held = data.get(lease)
         if held is not None:
-            return [0, 0 if held == "done" else len(data.get(parked) or ())]
+            return [0, len(data.get(parked) or ())]
         moved, rows = 0, data.get(parked) or {}
         for field, request in list(rows.items())[:at_once]:
             if push == "ZADD":

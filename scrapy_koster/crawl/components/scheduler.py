@@ -1,10 +1,9 @@
 """The scheduler that parks requests until their site is known, and their host can be visited.
 
 ``next_request`` takes requests until it finds a request that can be decided at once. The other
-requests are parked, and their robots.txt is retrieved. Requests come from two sources:
-
-the queues of parked requests that can come out, and the inner scheduler. They take turns, so that
-the next sites are known before the open queues are empty.
+requests are parked, and their robots.txt is retrieved. Requests come from the queues of parked
+requests that can come out, and from the inner scheduler. Both take turns, so that the next sites
+are known before the open queues are empty.
 """
 
 from __future__ import annotations
@@ -63,12 +62,9 @@ class DeferringScheduler(BaseScheduler):
         self._sites = parts.sites
         self._pacer = parts.pacer
         self._parked = parts.parked
-        self._is_scrapys = is_scrapys(type(scheduler))
-        persist = getattr(scheduler, "persist", None)  # of scrapy-redis
-        self._is_kept = parts.folder is not None if persist is None else bool(persist)
+        self._persist = getattr(scheduler, "persist", None)  # of scrapy-redis
+        self._is_kept = parts.folder is not None or bool(self._persist)
         """Whether the next run finds the requests in the inner scheduler."""
-        self._takes_back = self._is_kept or (persist is None and not self._is_scrapys)
-        """Whether the next run may find requests that are given back when the crawl ends."""
         self._is_broken = False
         """Whether the inner scheduler only raises errors."""
         self._backup: RedisBackup | None = None
@@ -131,7 +127,7 @@ class DeferringScheduler(BaseScheduler):
         a separate file. With scrapy-redis, the backup moves requests to the queue.
         """
         waiting = self._parked.by_name()
-        becomes = self._fate(self._hand_back())
+        becomes = self._hand_back()
         if count := waiting.total():
             most = waiting.most_common(_SITES_NAMED)
             self._crawler.stats.inc_value("koster/parked", count)
@@ -146,28 +142,25 @@ class DeferringScheduler(BaseScheduler):
         self._parked.close()
         return self._scheduler.close(reason) if hasattr(self._scheduler, "close") else None
 
-    def _hand_back(self) -> int:
-        """Hand back the waiting requests. Return the number that could not be written."""
+    def _hand_back(self) -> str:
+        """Hand back the waiting requests, or drop the requests. Return the words of the log."""
         unwritten = list(self._parked.unwritten())
+        is_of_scrapy = is_scrapys(type(self._scheduler))
+        if not self._is_kept and (is_of_scrapy or self._persist is not None):
+            if self._backup is not None:
+                self._backup.close((), keep=False)
+            setting = "JOBDIR" if is_of_scrapy else "SCHEDULER_PERSIST = True"
+            return f"They are dropped: set {setting} to keep them for the next run"
+        lost = len(unwritten)
         if self._backup is not None:
-            return self._backup.close(unwritten, keep=self._is_kept)
-        if self._takes_back:
+            lost = self._backup.close(unwritten, keep=True)
+        else:
             for _, request in unwritten:  # the dupefilter would drop the request
                 self._scheduler.enqueue_request(request.replace(dont_filter=True))
-        return len(unwritten)
-
-    def _fate(self, unwritten: int) -> str:
-        """Return the words of the log about requests that still wait when the crawl ends.
-
-        *unwritten* is the number of requests that could not be written.
-        """
-        if self._is_kept:
-            lost = f". Those that cannot be written there: {unwritten}" if unwritten else ""
-            return f"They are kept for the next run: start the same crawl again to go on{lost}"
-        if self._takes_back:
+        if not self._is_kept:
             return "They go back to the scheduler that is wrapped, which may keep them"
-        setting = "JOBDIR" if self._is_scrapys else "SCHEDULER_PERSIST = True"
-        return f"They are dropped: set {setting} to keep them for the next run"
+        suffix = f". Those that cannot be written there: {lost}" if lost else ""
+        return f"They are kept for the next run: start the same crawl again to go on{suffix}"
 
     # Calls of the engine.
 
@@ -201,7 +194,7 @@ class DeferringScheduler(BaseScheduler):
             )
             if not (self._parked.is_kept and is_over):
                 raise DontCloseSpider
-        if self._backup is not None and self._backup.others_wait():
+        elif self._backup is not None and self._backup.others_wait():
             raise DontCloseSpider
         if len(self._parked):
             raise CloseSpider(WAITING)

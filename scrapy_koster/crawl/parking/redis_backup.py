@@ -12,7 +12,6 @@ of scrapy-redis. A call waits for a second at most.
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from itertools import islice, takewhile
 from secrets import token_hex
@@ -42,12 +41,10 @@ _AT_ONCE = 500
 # The time without calls after a call without an answer, which blocks the loop for a second.
 REST_SECS = 5.0
 _TIMEOUT_SECS = 1.0
-# The most workers of a look, and about the most requests that a call moves from a worker.
-_WORKERS = 1_000
+# About the most requests that a call moves from a worker.
 MOVED_AT_ONCE = 10_000
 # A worker that was suspended for longer does not notice the loss of its requests.
 _REMEMBERED_SECS = 7 * 24 * 3600
-_NAME = re.compile(r"[0-9a-f]{16}", re.ASCII)
 # Redis keeps scores as floats, which are exact for integers up to this limit.
 _SCORE = 2**53
 
@@ -55,14 +52,13 @@ _SCORE = 2**53
 _PUSHES = {"PriorityQueue": "ZADD", "FifoQueue": "LPUSH", "LifoQueue": "LPUSH"}
 
 # Moves the parked requests of a worker into the queue, unless the lease of the worker is valid.
-# Returns the number of moved requests, and of requests for which the calling worker has to stay.
+# Returns the number of moved requests, and of requests that are left.
 # Requests that cannot be pushed stay parked. Needs Redis 5 or later.
 _TAKE_OVER = """
 local parked, lease, taken, workers, queue = unpack(KEYS)
 local worker, push, at_once, remembered = unpack(ARGV)
-local held = redis.call('GET', lease)
-if held then
-    return {0, held == 'done' and 0 or redis.call('HLEN', parked)}
+if redis.call('GET', lease) then
+    return {0, redis.call('HLEN', parked)}
 end
 local moved, cursor = 0, '0'
 repeat
@@ -70,17 +66,16 @@ repeat
     cursor = page[1]
     for i = 1, #page[2], 2 do
         local field, request = page[2][i], page[2][i + 1]
-        local score = #field <= 40 and field:match('^(%-?%d+) %d+$')
-        if score and redis.call('HEXISTS', parked, field) == 1 then
+        if redis.call('HEXISTS', parked, field) == 1 then
             if push == 'ZADD' then
-                redis.call('ZADD', queue, score, request)
+                redis.call('ZADD', queue, field:match('^%S+'), request)
             else
                 redis.call('LPUSH', queue, request)
             end
             redis.call('SADD', taken, field)
+            redis.call('HDEL', parked, field)
             moved = moved + 1
         end
-        redis.call('HDEL', parked, field)
     end
 until cursor == '0' or moved >= tonumber(at_once)
 redis.call('EXPIRE', taken, remembered)
@@ -112,8 +107,6 @@ class RedisBackup:
         self._me = token_hex(8)
         self._unwritten: dict[Place, tuple[Instant, Request]] = {}
         """The requests without a copy in Redis, with the time of parking. Oldest first."""
-        self._waits = True
-        """Whether requests may wait in this worker. If so, idle workers have to stay."""
         self._look_at = LONG_AGO
         self._rests_until = LONG_AGO
         self.is_holding = False
@@ -132,7 +125,6 @@ class RedisBackup:
 
     def add(self, place: Place, request: Request) -> None:
         """Write *request* unless removed from *place* within ``YOUNG_SECS``."""
-        self._waits = True
         self._unwritten[place] = (self._clock.now(), request)
 
     def remove(self, place: Place) -> bool | None:
@@ -141,7 +133,6 @@ class RedisBackup:
         Return False if another worker has taken over the request: drop the request. Return None if
         Redis does not answer: the request must not come out yet.
         """
-        self._waits = True
         parked_at, _ = self._unwritten.get(place, (LONG_AGO, None))
         # An older request may have been written, because the answer of Redis can be lost.
         is_written = parked_at <= self._clock.now() - YOUNG_SECS
@@ -169,15 +160,9 @@ class RedisBackup:
             return bool(pipe.execute()[-1])
 
     def others_wait(self) -> bool:
-        """Return whether requests wait in busy workers, because this worker has no more work.
-
-        Requests of idle workers do not count: they return to the queue when the worker ends. True
-        also while Redis does not answer.
-        """
-        self._waits = False
-        if self._try(self._renew) is None:
-            return self.is_holding
-        return any(self._try(self._look) or ())
+        """Return whether requests wait in other workers. True also while Redis does not answer."""
+        found = self._try(self._look)
+        return self.is_holding if found is None else any(found)
 
     def close(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
         """Move the *parked* requests into the queue with *keep*, or drop the requests.
@@ -223,17 +208,14 @@ class RedisBackup:
             self._try(self._look)
 
     def _renew(self, parked: Iterable[tuple[Place, Request]] = ()) -> int:
-        """Renew the lease, and write *parked*. Return the number that cannot be written.
-
-        The lease is "waits", or "done" if no worker needs to stay for this worker.
-        """
-        lease, left, lost = "waits" if self._waits else "done", iter(parked), 0
+        """Renew the lease, and write *parked*. Return the number that cannot be written."""
+        left, lost = iter(parked), 0
         while True:  # at least once, to notice a Redis that does not answer
             chunk = dict(islice(left, _AT_ONCE))
             encoded = {_field(place): self._encoded(request) for place, request in chunk.items()}
             written = {field: data for field, data in encoded.items() if data is not None}
             with self._server.pipeline() as pipe:
-                pipe.set(self._key("lease", self._me), lease, px=int(LEASE_SECS * 1000))
+                pipe.set(self._key("lease", self._me), "", px=int(LEASE_SECS * 1000))
                 pipe.sadd(self._key("workers"), self._me)
                 if written:
                     pipe.hset(self._key("parked", self._me), mapping=written)
@@ -256,7 +238,7 @@ class RedisBackup:
     def _look(self) -> tuple[int, int]:
         """Move the requests of dead workers into the queue.
 
-        Return the number of moved requests, and of requests in workers that are not done.
+        Return the number of moved requests, and of requests that still wait in other workers.
         """
         seen = [self._move(worker) for worker in self._others()]
         moved = sum(each for each, _ in seen)
@@ -270,8 +252,8 @@ class RedisBackup:
         return moved, sum(left for _, left in seen)
 
     def _others(self) -> list[str]:
-        found = self._server.srandmember(self._key("workers"), _WORKERS)
-        return [name for name in map(_text, found) if name != self._me and _NAME.fullmatch(name)]
+        found = self._server.smembers(self._key("workers"))
+        return [name for name in map(_text, found) if name != self._me]
 
     def _move(self, worker: str) -> tuple[int, int]:
         """Move requests of *worker* into the queue, unless the lease of *worker* is valid.
