@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from scrapy_koster.protocol.printable import printable
@@ -33,24 +32,11 @@ _REASON_CHARS = 100
 _LOOK_SECS = 0.5
 
 
-class Crawl(Enum):
-    """Whether a crawl does more than wait for sites."""
-
-    BUSY = "busy"
-    """There are requests to download, or pages to scrape."""
-    IDLE = "idle"
-    """The crawl only waits for sites, for less than KOSTER_IDLE_LIMIT_SECS."""
-    OVER = "over"
-    """The crawl has only waited for sites for KOSTER_IDLE_LIMIT_SECS."""
-    CLOSING = "closing"
-    """The crawl has begun to close."""
-
-
 class IdleTimeout:
     """The time in which a crawl only waits for sites, and the requests that wait in place.
 
-    The crawl is OVER after KOSTER_IDLE_LIMIT_SECS of such time. ``busy`` resets the time, and
-    ``idle`` starts the time if the crawl was busy.
+    The time is over after KOSTER_IDLE_LIMIT_SECS. ``busy`` resets the time, and ``idle`` starts the
+    time if the crawl was busy.
     """
 
     def __init__(
@@ -73,7 +59,7 @@ class IdleTimeout:
         self._closing = closing
         self._timer: CallLaterResult | None = None
         self._ticks: Ticks | None = None
-        self.crawl = Crawl.BUSY
+        self.is_over = self.is_closing = False
         self.is_by_hand = False
         """Whether a command fetches a page for a waiting person."""
         self.in_place: Counter[Request] = Counter()
@@ -90,31 +76,28 @@ class IdleTimeout:
 
     def have_none(self) -> None:
         """Do not wait for failed sites: a person waits for a page, and can try again."""
-        self.is_by_hand = True
-        self.crawl = Crawl.OVER
+        self.is_by_hand = self.is_over = True
 
     def idle(self) -> None:
         """Start the time, because the crawl only waits for sites."""
-        if self.crawl is Crawl.BUSY:
-            self.crawl = Crawl.IDLE
+        if self._timer is None and not (self.is_over or self.is_closing):
             self._timer = self._clock.call_later(self._limit_secs, self._end)
 
     def busy(self) -> None:
         """Stop and reset the time, because the crawl has work."""
-        if self.crawl is not Crawl.CLOSING:
-            self._stop()
-            self.crawl = Crawl.OVER if self.is_by_hand else Crawl.BUSY
+        self._stop()
+        self.is_over = self.is_by_hand and not self.is_closing
 
     def begin_anew(self) -> None:
         """Restart the time unless the crawl is busy, because a site failed for the first time."""
-        if self.crawl is not Crawl.BUSY:
+        if self._timer is not None or self.is_over:
             self.busy()
             self.idle()
 
     def close(self) -> None:
         """Stop the time for good, because the crawl closes."""
-        self._stop()
-        self.crawl = Crawl.CLOSING
+        self.is_closing = True
+        self.busy()
 
     def _stop(self) -> None:
         if self._timer is not None:
@@ -123,7 +106,7 @@ class IdleTimeout:
 
     def _end(self) -> None:
         self._timer = None
-        self.crawl = Crawl.OVER
+        self.is_over = True
         self._over()
 
     def is_work(self, request: Request) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.idle import Crawl, IdleTimeout
+from scrapy_koster.crawl.idle import IdleTimeout
 from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, Fate, State, event_of
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Defer, Refuse, waits
@@ -111,7 +111,7 @@ class Sites:
         self._need(state, state.step)
         if self.idle_timeout.is_by_hand and state.state is State.FETCHING:
             self._announcer.awaited(state)
-        if self.idle_timeout.crawl is Crawl.OVER:
+        if self.idle_timeout.is_over:
             self.look(state)
 
     async def wait(self, state: SiteState, request: Request) -> Settled:
@@ -143,7 +143,7 @@ class Sites:
 
         The step may change with time: the end of the attempt or timer looks at the site again.
         """
-        if self.idle_timeout.crawl is Crawl.CLOSING or not waits(step):
+        if self.idle_timeout.is_closing or not waits(step):
             return
         self.ahead.begins(state)
         if state.state is not State.FETCHING:
@@ -180,23 +180,20 @@ class Sites:
 
     def ended(self, state: SiteState) -> None:
         """Move the site after an attempt, and end the waits of requests that are decided."""
-        self.ahead.ends(state)
         step = self.current_step(state)
         if isinstance(step, Defer) and step.failure.attempts == 1:
             # Otherwise a first attempt that hangs uses up the idle time, without a second attempt.
             self.idle_timeout.begin_anew()
-        self._look(state, self.happens(state, event_of(step)))
+        self.happens(state, event_of(step))
+        self.look(state)
 
     def look(self, state: SiteState) -> None:
-        """End the waits of requests to the site, if time or the end of the crawl decides."""
+        """End the waits of requests to the site that are decided, or end with the crawl."""
         self.ahead.ends(state)
-        step, action = self.current_step(state), Action.NOTHING
+        step = told = self.current_step(state)
+        action = Action.NOTHING
         if state.state is not State.FETCHING:
             action = self.happens(state, event_of(step))
-        self._look(state, action)
-
-    def _look(self, state: SiteState, action: Action) -> None:
-        step = told = state.step
         if (ending := self._ending(state, step)) is not None:
             event, told = ending
             action = self.happens(state, event)
@@ -208,7 +205,7 @@ class Sites:
             waiters, state.waiters = state.waiters, ()
             for waiter in waiters:
                 waiter.callback(told)
-        if self.idle_timeout.crawl is not Crawl.CLOSING:
+        if not self.idle_timeout.is_closing:
             self._parked.settled(state, parked, told)
         if self.waiting_for(state):
             # The time of the next attempt may have come already.
@@ -223,13 +220,13 @@ class Sites:
 
         Returns None if the wait goes on, or if no request has to wait.
         """
-        crawl, known = self.idle_timeout.crawl, state.known
+        idle_timeout, known = self.idle_timeout, state.known
         if not waits(step):
             return None
-        if crawl is Crawl.CLOSING:
+        if idle_timeout.is_closing:
             return Event.CLOSING, self.closing()
-        if crawl is Crawl.OVER and isinstance(known, Failure) and self._has_failed(state):
-            return Event.IDLE, Refuse(self.idle_timeout.given_up(known), self._clock.epoch())
+        if idle_timeout.is_over and isinstance(known, Failure) and self._has_failed(state):
+            return Event.IDLE, Refuse(idle_timeout.given_up(known), self._clock.epoch())
         return None
 
     def closing(self) -> Refuse:

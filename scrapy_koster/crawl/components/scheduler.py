@@ -22,7 +22,6 @@ from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware, check_built
 from scrapy_koster.crawl.engine.private import dupefilter_of
 from scrapy_koster.crawl.finish import WAITING
-from scrapy_koster.crawl.idle import Crawl
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.parked_file import is_scrapys
 from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
@@ -189,9 +188,7 @@ class DeferringScheduler(BaseScheduler):
         if len(self._parked) or idle_timeout.in_place:
             idle_timeout.idle()
             is_paced = self._pacer is not None and self._pacer.has_waiting()
-            is_over = (
-                idle_timeout.crawl is Crawl.OVER and not sites.is_retrieving() and not is_paced
-            )
+            is_over = idle_timeout.is_over and not sites.is_retrieving() and not is_paced
             if not (self._parked.is_kept and is_over):
                 raise DontCloseSpider
         elif self._backup is not None and self._backup.others_wait():
