@@ -29,10 +29,11 @@ from scrapy_koster.crawl.decision import decide
 from scrapy_koster.crawl.engine.private import CANCELLED, is_for_robots_txt
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.delays import Delays
-from scrapy_koster.protocol.access import Copy, last_copy
+from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import waits
+from scrapy_koster.protocol.verdict import Source
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -162,7 +163,9 @@ class Pacer:
         gap = max(secs, self._own_secs)
         if gap > host.gap:
             host.gap = gap
-            host.next_visit = max(host.next_visit, self._first_visit(state, secs))
+            # The fetch of the robots.txt was a visit. The storage knows earlier visits.
+            if state.facts.source is Source.FETCHED:
+                host.next_visit = max(host.next_visit, self._clock.now() + gap)
         return host
 
     def _prune(self) -> None:
@@ -173,21 +176,6 @@ class Pacer:
             if not is_used and max(host.next_visit, host.turn_until) <= now:
                 del self._hosts[name]
         self._prune_at = max(self._config.memory_sites, 2 * len(self._hosts))
-
-    def _first_visit(self, state: SiteState, secs: float) -> Instant:
-        """Return the time of the next visit to a site, when its delay becomes known.
-
-        The last visit was the fetch of the robots.txt, unless the downloader has pages of another
-        site of the host.
-        """
-        now, copy = self._clock.now(), last_copy(state.known)
-        others = {self._records.in_memory(request.url) for request in self._engine.under_way} - {
-            state
-        }
-        if any(other and other.site.host == state.site.host for other in others):
-            return now + max(secs, self._own_secs) + _LATE_MOST_SECS
-        passed = secs if copy is None else self._clock.epoch() - copy.fetched - _LATE_MOST_SECS
-        return now + min(max(secs - passed, 0.0), secs)
 
     # Which requests have to wait.
 
