@@ -51,7 +51,7 @@ QUEUES = ("PriorityQueue", "FifoQueue", "LifoQueue")
 QUEUE = "fleet:requests"
 WARNING = "cannot be written to the Redis of scrapy-redis"
 PAGES = 200
-QUICK = {"LEASE_SECS": 1.5, "TICK_SECS": 0.2, "YOUNG_SECS": 0.2, "REST_SECS": 1.0}
+QUICK = {"LEASE_SECS": 1.5, "TICK_SECS": 0.2, "REST_SECS": 1.0}
 
 
 class Fleet(Crawls):

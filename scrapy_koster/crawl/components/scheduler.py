@@ -218,8 +218,8 @@ class DeferringScheduler(BaseScheduler):
             self._parked.let_out(self._resumed.popleft())
         self._turns.reverse()
         request = self._turns[0]() or self._turns[1]()
-        dupefilter = dupefilter_of(self._scheduler) if self._parked.has_resumed else None
-        if request is not None and dupefilter is not None and not request.dont_filter:
+        dupefilter = dupefilter_of(self._scheduler)
+        if request and dupefilter is not None and self._parked.is_resumed(request):
             dupefilter.request_seen(request)  # a killed run may not have saved the entry
         return request
 

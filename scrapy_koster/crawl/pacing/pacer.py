@@ -85,10 +85,8 @@ class Host:
     turn_until: Instant = LONG_AGO
     under_way: int = 0
     """Number of requests without a response."""
-    is_giving: bool = False
-    """Whether ``Pacer._give_turns`` is running for the host."""
     giving: Deferred[Any] | None = None
-    """The last call of ``Pacer._give_turns``."""
+    """The running call of ``Pacer._give_turns``."""
     waiters: dict[Deferred[bool], Visitor] = field(default_factory=dict)
     """The visitors in place."""
 
@@ -172,7 +170,7 @@ class Pacer:
         """Forget the hosts that can be visited now, and for which no request waits."""
         now = self._clock.now()
         for name, host in list(self._hosts.items()):
-            is_used = host.under_way or host.is_giving or self._is_awaited(host)
+            is_used = host.under_way or host.giving or self._is_awaited(host)
             if not is_used and max(host.next_visit, host.turn_until) <= now:
                 del self._hosts[name]
         self._prune_at = max(self._config.memory_sites, 2 * len(self._hosts))
@@ -245,8 +243,7 @@ class Pacer:
 
     def want(self, host: Host) -> None:
         """Give turns to the waiting requests of *host* when their time has come."""
-        if not (self._is_closed or host.under_way or host.is_giving) and self._is_awaited(host):
-            host.is_giving = True
+        if not (self._is_closed or host.under_way or host.giving) and self._is_awaited(host):
             host.giving = deferred_from_coro(self._give_turns(host))
             host.giving.addErrback(lambda failure: failure.trap(*CANCELLED))
 
@@ -254,14 +251,13 @@ class Pacer:
         """Give turns until a visit begins. The end of the visit calls ``want`` again."""
         try:
             while self._is_awaited(host) and not host.under_way:
-                if (secs := self._secs_left(host)) > 0:
-                    secs_waited: Any = min(secs, _TIMER_MOST_SECS)
-                    await self._clock.sleep(secs_waited)
-                    self._stats.inc_value("koster/crawl_delay/waited_seconds", secs_waited)
-                else:
+                secs: Any = max(0.0, min(self._secs_left(host), _TIMER_MOST_SECS))
+                await self._clock.sleep(secs)  # also for 0 s, so that ``giving`` is set by then
+                self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
+                if self._secs_left(host) <= 0:
                     await self._claim(host)
         finally:
-            host.is_giving = False
+            host.giving = None
 
     def _secs_left(self, host: Host) -> float:
         """Return the seconds until a turn can be given. 0 or less if now."""

@@ -106,29 +106,24 @@ class ParkedFile:
 
     def take(self, queue: str, place: Place) -> Request | None:
         """Return the request at *place*, and delete its row. None if the request is lost."""
+        request = None
         try:
             row = self._opened().execute(f"SELECT request {_AT}", (queue, *place)).fetchone()
-            if row is None:
-                raise sqlite3.DatabaseError("a row is missing")
+            fields = pickle.loads(row[0])  # noqa: S301  # of write(), as Scrapy in its JOBDIR
+            request = request_from_dict(fields, spider=self._crawler.spider)
+            self._opened().execute(f"DELETE {_AT}", (queue, *place))
         except (sqlite3.Error, OSError) as error:
-            if self._log.is_first("lost"):
+            if request is not None:
+                self._warn(error)
+            elif self._log.is_first("lost"):
                 self._log.defect(
                     "Requests that waited for %(site)s cannot be read back from their file, and are"
                     " lost. This is not logged again",
                     error,
                     site=queue,
                 )
-            return None
-        try:
-            fields = pickle.loads(row[0])  # noqa: S301  # of write(), as Scrapy in its JOBDIR
-            request = request_from_dict(fields, spider=self._crawler.spider)
         except Exception:  # noqa: BLE001  # the code of the spider may have changed
             self._unloadable += 1
-            return None
-        try:
-            self._opened().execute(f"DELETE {_AT}", (queue, *place))
-        except (sqlite3.Error, OSError) as error:
-            self._warn(error)
         return request
 
     def close(self) -> None:

@@ -92,11 +92,6 @@ class ParkedRequests:
         self._numbers = count(1 + max((number for _, (_, number) in left), default=0))
         return list(self._queues)
 
-    @property
-    def has_resumed(self) -> bool:
-        """Whether the last run has left requests."""
-        return bool(self._file.fingerprints)
-
     def is_resumed(self, request: Request) -> bool:
         """Return whether the last run has left the same request: no page is fetched twice.
 

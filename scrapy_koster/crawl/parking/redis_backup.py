@@ -13,7 +13,7 @@ of scrapy-redis. A call waits for a second at most.
 from __future__ import annotations
 
 from functools import partial
-from itertools import islice, takewhile
+from itertools import islice
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,16 +27,15 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from scrapy_koster.crawl.clock import Clock, Instant, Ticks
+    from scrapy_koster.crawl.clock import Clock, Ticks
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.parking.parked_file import Place
 
 T = TypeVar("T")
 
 LEASE_SECS = 30.0
-TICK_SECS = 0.25
 # Usually a request to a new site is parked for a shorter time, and not written.
-YOUNG_SECS = 0.5
+TICK_SECS = 0.75
 _AT_ONCE = 500
 # The time without calls after a call without an answer, which blocks the loop for a second.
 REST_SECS = 5.0
@@ -45,8 +44,6 @@ _TIMEOUT_SECS = 1.0
 MOVED_AT_ONCE = 10_000
 # A worker that was suspended for longer does not notice the loss of its requests.
 _REMEMBERED_SECS = 7 * 24 * 3600
-# Redis keeps scores as floats, which are exact for integers up to this limit.
-_SCORE = 2**53
 
 # The push commands of scrapy-redis, by class name, because scrapy-redis may not be installed.
 _PUSHES = {"PriorityQueue": "ZADD", "FifoQueue": "LPUSH", "LifoQueue": "LPUSH"}
@@ -105,8 +102,8 @@ class RedisBackup:
         self._server = _prompt(queue.server)
         self._take_over = self._server.register_script(_TAKE_OVER)
         self._me = token_hex(8)
-        self._unwritten: dict[Place, tuple[Instant, Request]] = {}
-        """The requests without a copy in Redis, with the time of parking. Oldest first."""
+        self._unwritten: dict[Place, Request] = {}
+        """The requests without a copy in Redis."""
         self._look_at = LONG_AGO
         self._rests_until = LONG_AGO
         self.is_holding = False
@@ -124,8 +121,8 @@ class RedisBackup:
         self._ticking = self._clock.every(TICK_SECS, self._tick)
 
     def add(self, place: Place, request: Request) -> None:
-        """Write *request* unless removed from *place* within ``YOUNG_SECS``."""
-        self._unwritten[place] = (self._clock.now(), request)
+        """Write *request* at the next tick, unless removed from *place* by then."""
+        self._unwritten[place] = request
 
     def remove(self, place: Place) -> bool | None:
         """Remove the copy of the request at *place*, which is to come out.
@@ -133,9 +130,8 @@ class RedisBackup:
         Return False if another worker has taken over the request: drop the request. Return None if
         Redis does not answer: the request must not come out yet.
         """
-        parked_at, _ = self._unwritten.get(place, (LONG_AGO, None))
-        # An older request may have been written, because the answer of Redis can be lost.
-        is_written = parked_at <= self._clock.now() - YOUNG_SECS
+        # After a failure a request may have been written, because the answer of Redis can be lost.
+        is_written = place not in self._unwritten or self._rests_until != LONG_AGO
         is_taken = self._try(partial(self._removed, _field(place))) if is_written else False
         if is_taken is None:
             return None
@@ -172,12 +168,10 @@ class RedisBackup:
         if self._ticking is not None:
             self._ticking.stop()
         self._rests_until = LONG_AGO
-        try:
-            lost = self._try(partial(self._hand_back, parked if keep else (), keep=keep))
-            return len(self._unwritten) if lost is None else lost
-        finally:
-            if self._server is not self._queue.server:
-                self._server.connection_pool.disconnect()
+        lost = self._try(partial(self._hand_back, parked, keep=keep))
+        if self._server is not self._queue.server:
+            self._server.connection_pool.disconnect()
+        return len(self._unwritten) if lost is None else lost
 
     def _hand_back(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
         """Move the requests of this worker into the queue. Return the number of lost requests.
@@ -201,9 +195,8 @@ class RedisBackup:
 
     def _tick(self) -> None:
         now = self._clock.now()
-        old = takewhile(lambda item: item[1][0] <= now - YOUNG_SECS, self._unwritten.items())
-        due = [(place, request) for place, (_, request) in old]
-        if self._try(partial(self._renew, due)) is not None and now >= self._look_at:
+        parked = list(self._unwritten.items())
+        if self._try(partial(self._renew, parked)) is not None and now >= self._look_at:
             self._look_at = now + LEASE_SECS / 3
             self._try(self._look)
 
@@ -320,7 +313,7 @@ def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) ->
 def _field(place: Place) -> str:
     """Return the field of a request in Redis: score in the queue, and number."""
     score, number = place
-    return f"{max(-_SCORE, min(_SCORE, score))} {number}"
+    return f"{score} {number}"
 
 
 def _prompt(server: Any) -> Any:
