@@ -111,7 +111,7 @@ class Sites:
         self._need(state, state.step)
         if self.idle_timeout.is_by_hand and state.state is State.FETCHING:
             self._announcer.awaited(state)
-        if self.idle_timeout.is_over:
+        if self.idle_timeout.is_over or self.idle_timeout.is_closing:
             self.look(state)
 
     async def wait(self, state: SiteState, request: Request) -> Settled:
@@ -124,16 +124,11 @@ class Sites:
             return step
         if not isinstance(state.known, Failure) or self.idle_timeout.is_work(request):
             self.idle_timeout.busy()
-        self.ask_for(state, request)
         step = self.current_step(state)
-        if (ending := self._ending(state, step)) is not None:
-            step = ending[1]
         while waits(step):
             told: Deferred[Step] = Deferred()
-            # Again, because the last attempt may have ended while no request waited.
-            state.page = request
             state.waiters = (*state.waiters, told)
-            self._need(state, step)
+            self.ask_for(state, request)
             with self.idle_timeout.waiting(request, gives_place=self._parked.is_open):
                 step = await maybe_deferred_to_future(told)
         return step

@@ -13,7 +13,6 @@ of scrapy-redis. A call waits for a second at most.
 from __future__ import annotations
 
 from functools import partial
-from itertools import islice
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -184,7 +183,9 @@ class RedisBackup:
             self._renew()  # while the lease is valid, no other worker takes requests over
             taken = {_text(each) for each in self._server.smembers(self._key("taken", self._me))}
             # Write these requests again, because Redis may have lost some.
-            lost = self._renew(each for each in parked if _field(each[0]) not in taken)
+            left = [each for each in parked if _field(each[0]) not in taken]
+            chunks = (left[at : at + _AT_ONCE] for at in range(0, len(left), _AT_ONCE))
+            lost = sum(map(self._renew, chunks))
             self._server.delete(self._key("lease", self._me))
             while self._move(self._me)[0]:
                 pass
@@ -202,22 +203,17 @@ class RedisBackup:
 
     def _renew(self, parked: Iterable[tuple[Place, Request]] = ()) -> int:
         """Renew the lease, and write *parked*. Return the number that cannot be written."""
-        left, lost = iter(parked), 0
-        while True:  # at least once, to notice a Redis that does not answer
-            chunk = dict(islice(left, _AT_ONCE))
-            encoded = {_field(place): self._encoded(request) for place, request in chunk.items()}
-            written = {field: data for field, data in encoded.items() if data is not None}
-            with self._server.pipeline() as pipe:
-                pipe.set(self._key("lease", self._me), "", px=int(LEASE_SECS * 1000))
-                pipe.sadd(self._key("workers"), self._me)
-                if written:
-                    pipe.hset(self._key("parked", self._me), mapping=written)
-                pipe.execute()
-            for place in chunk:
-                self._unwritten.pop(place, None)
-            lost += len(chunk) - len(written)
-            if len(chunk) < _AT_ONCE:
-                return lost
+        encoded = {place: self._encoded(request) for place, request in parked}
+        written = {_field(place): data for place, data in encoded.items() if data is not None}
+        with self._server.pipeline() as pipe:
+            pipe.set(self._key("lease", self._me), "", px=int(LEASE_SECS * 1000))
+            pipe.sadd(self._key("workers"), self._me)
+            if written:
+                pipe.hset(self._key("parked", self._me), mapping=written)
+            pipe.execute()
+        for place in encoded:
+            self._unwritten.pop(place, None)
+        return len(encoded) - len(written)
 
     def _encoded(self, request: Request) -> Any:
         try:
