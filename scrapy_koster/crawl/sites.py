@@ -11,7 +11,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.idle import IdleTimeout
-from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, Fate, State, event_of
+from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, Fate, State, moved_by
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Defer, Refuse, waits
 
@@ -142,17 +142,18 @@ class Sites:
             return
         self.ahead.begins(state)
         if state.state is not State.FETCHING:
-            self.happens(state, event_of(step))
+            self._move(state, *moved_by(step))
         self.happens(state, Event.NEEDED)
 
     # The table.
 
     def happens(self, state: SiteState, event: Event) -> Action:
-        """Move the site to the next state, and return the action. Start an attempt or a timer.
+        """Move the site by *event*. Raises KeyError if the table has no such move."""
+        return self._move(state, *TABLE[state.state, event])
 
-        Raises KeyError if the table has no such move.
-        """
-        state.state, action = TABLE[state.state, event]
+    def _move(self, state: SiteState, then: State, action: Action) -> Action:
+        """Move the site to the state *then*. Start an attempt or a timer. Return *action*."""
+        state.state = then
         if state.state is not State.DEFERRED:
             self._stop_timer(state)
         if action is Action.FETCH:
@@ -179,7 +180,7 @@ class Sites:
         if isinstance(step, Defer) and step.failure.attempts == 1:
             # Otherwise a first attempt that hangs uses up the idle time, without a second attempt.
             self.idle_timeout.begin_anew()
-        self.happens(state, event_of(step))
+        self._move(state, *moved_by(step))
         self.look(state)
 
     def look(self, state: SiteState) -> None:
@@ -188,7 +189,7 @@ class Sites:
         step = told = self.current_step(state)
         action = Action.NOTHING
         if state.state is not State.FETCHING:
-            action = self.happens(state, event_of(step))
+            action = self._move(state, *moved_by(step))
         if (ending := self._ending(state, step)) is not None:
             event, told = ending
             action = self.happens(state, event)

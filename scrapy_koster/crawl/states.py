@@ -4,21 +4,20 @@ A crawl has a ``SiteState`` for a site. The state contains the known facts (``fa
 that follows from the facts (``protocol.step``: Obey, Pass, Ask, Defer or Refuse), and the state of
 requests to the site:
 
-    UNKNOWN --- NEEDED ---> FETCHING ---+--- ANSWERED ---> SETTLED  ---+   Obey, Pass
-       ^                                +--- LIMIT ------> GIVEN_UP ---+   Refuse
-       |                                '--- FAILED -----> DEFERRED ---+   Defer
-       |                                                               |
-       '--- DUE: the facts have expired, or the next attempt is due ---'
+    UNKNOWN --- NEEDED ---> FETCHING ---+--- Obey, Pass ---> SETTLED  ---+
+       ^                                +--- Refuse -------> GIVEN_UP ---+
+       |                                '--- Defer --------> DEFERRED ---+
+       |                                                                 |
+       '--- Ask: the facts have expired, or the next attempt is due -----'
 
-Requests wait while the site is UNKNOWN, FETCHING or DEFERRED. Only ``Sites.happens`` moves a site.
-A move that is not in ``TABLE`` raises.
+Requests wait while the site is UNKNOWN, FETCHING or DEFERRED. Only ``Sites`` moves a site.
 
-Four events follow from the step, so that the state cannot contradict the facts: ANSWERED, FAILED,
-LIMIT, DUE (``event_of``). Time changes a step without an event: a copy expires, or the time of an
-attempt comes. The next look at the site finds out. So these four events can happen in any state,
-also after the clock was set back. During an attempt, only the end of the attempt moves the site.
+The state follows from the step, so that the state cannot contradict the facts (``moved_by``). Time
+changes a step without an event: a copy expires, or the time of an attempt comes. The next look at
+the site finds out. So a step can lead from any state, also after the clock was set back. During an
+attempt, only the end of the attempt moves the site.
 
-Three events come from the crawl:
+Three events come from the crawl. A move that is not in ``TABLE`` raises:
 
 - NEEDED: a request begins to wait, or still waits after a look at the site. This starts an attempt,
   or the timer of the next attempt. No request needs a site that is settled or given up, because the
@@ -73,7 +72,11 @@ class State(Enum):
     SETTLED = "settled"
     """Requests do not wait. The copy decides, or requests pass (KOSTER_UNAVAILABLE)."""
     GIVEN_UP = "given up"
-    """Requests are refused."""
+    """Requests are refused.
+
+    Attempts failed for KOSTER_DEFER_LIMIT_SECS, the host does not exist, or KOSTER_UNAVAILABLE
+    refuses requests after a failed attempt.
+    """
 
 
 class Event(Enum):
@@ -81,18 +84,6 @@ class Event(Enum):
 
     NEEDED = "needed"
     """A request waits for the site."""
-    ANSWERED = "answered"
-    """Requests can be decided: step Obey or Pass."""
-    FAILED = "failed"
-    """An attempt failed, and there is another attempt later: step Defer."""
-    LIMIT = "limit"
-    """Requests are refused: step Refuse.
-
-    Attempts failed for KOSTER_DEFER_LIMIT_SECS, the host does not exist, or KOSTER_UNAVAILABLE
-    refuses requests after a failed attempt.
-    """
-    DUE = "due"
-    """There are no valid facts, or the time of the next attempt has come: step Ask."""
     IDLE = "idle"
     """The crawl has only waited for KOSTER_IDLE_LIMIT_SECS, and the site has failed."""
     CLOSING = "closing"
@@ -135,16 +126,7 @@ class Fates(NamedTuple):
 
 
 _S, _E, _A = State, Event, Action
-_FROM_STEPS = {
-    _E.ANSWERED: (_S.SETTLED, _A.LET_GO),
-    _E.FAILED: (_S.DEFERRED, _A.NOTHING),
-    _E.LIMIT: (_S.GIVEN_UP, _A.REFUSE),
-    _E.DUE: (_S.UNKNOWN, _A.NOTHING),
-}
-"""The moves of the four events that follow from a step, the same in every state."""
-
 TABLE: dict[tuple[State, Event], tuple[State, Action]] = {
-    **{(state, event): then for state in State for event, then in _FROM_STEPS.items()},
     (_S.UNKNOWN, _E.NEEDED): (_S.FETCHING, _A.FETCH),
     (_S.UNKNOWN, _E.IDLE): (_S.UNKNOWN, _A.GIVE_UP),
     (_S.UNKNOWN, _E.CLOSING): (_S.UNKNOWN, _A.HOLD),
@@ -169,17 +151,17 @@ FATES: dict[Action, Fates] = {
 }
 
 
-def event_of(step: Step) -> Event:
-    """Return the event that follows from a step of the protocol."""
+def moved_by(step: Step) -> tuple[State, Action]:
+    """Return the state that follows from a step of the protocol, and the action."""
     match step:
         case Obey() | Pass():
-            return Event.ANSWERED
+            return State.SETTLED, Action.LET_GO
         case Defer():
-            return Event.FAILED
+            return State.DEFERRED, Action.NOTHING
         case Refuse():
-            return Event.LIMIT
+            return State.GIVEN_UP, Action.REFUSE
         case Ask():  # pragma: no branch
-            return Event.DUE
+            return State.UNKNOWN, Action.NOTHING
 
 
 class Facts(NamedTuple):

@@ -15,37 +15,35 @@ from scrapy_koster.crawl.states import (
     Event,
     Fate,
     State,
-    event_of,
+    moved_by,
 )
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
 
 COPY = Copy("http://a.example/robots.txt", 200, b"", None, None, 0.0, 0.0)
 FAILURE = Failure("HTTP 503", 1, 0.0, 0.0, 10.0, None)
-OF_THE_CRAWL = {Event.NEEDED, Event.IDLE, Event.CLOSING}
 DECIDED = {State.SETTLED, State.GIVEN_UP}
 
-STEPS: list[tuple[Step, State]] = [
-    (Obey(COPY, 1.0), State.SETTLED),
-    (Pass(FAILURE, 1.0), State.SETTLED),
-    (Refuse(FAILURE, 1.0), State.GIVEN_UP),
-    (Defer(FAILURE, 1.0), State.DEFERRED),
-    (Ask(None), State.UNKNOWN),
-    (Ask(COPY), State.UNKNOWN),
+STEPS: list[tuple[Step, State, Action]] = [
+    (Obey(COPY, 1.0), State.SETTLED, Action.LET_GO),
+    (Pass(FAILURE, 1.0), State.SETTLED, Action.LET_GO),
+    (Refuse(FAILURE, 1.0), State.GIVEN_UP, Action.REFUSE),
+    (Defer(FAILURE, 1.0), State.DEFERRED, Action.NOTHING),
+    (Ask(None), State.UNKNOWN, Action.NOTHING),
+    (Ask(COPY), State.UNKNOWN, Action.NOTHING),
 ]
 
 
-@pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize(("step", "then"), STEPS, ids=str)
-def test_the_state_follows_the_step(state: State, step: Step, then: State) -> None:
+@pytest.mark.parametrize(("step", "then", "action"), STEPS, ids=str)
+def test_the_state_follows_the_step(step: Step, then: State, action: Action) -> None:
     """Whatever it was: a clock may have been put back."""
-    assert TABLE[state, event_of(step)][0] is then
+    assert moved_by(step) == (then, action)
 
 
 def test_what_is_not_in_the_table() -> None:
     """A request whose site is decided does not wait, for anything."""
     missing = set(product(State, Event)) - set(TABLE)
-    assert missing == set(product(DECIDED, OF_THE_CRAWL))
+    assert missing == set(product(DECIDED, Event))
 
 
 @pytest.mark.parametrize("event", [Event.IDLE, Event.CLOSING])
@@ -63,29 +61,22 @@ def test_an_attempt_begins_where_none_is_under_way() -> None:
 
 WAITS, GOES, ENDS, STAYS = Fate.WAIT, Fate.GO, Fate.GIVE_UP, Fate.KEEP
 ROWS = [
-    (Event.ANSWERED, GOES, GOES, GOES),
-    (Event.LIMIT, ENDS, ENDS, ENDS),
-    (Event.FAILED, WAITS, WAITS, WAITS),
-    (Event.DUE, WAITS, WAITS, WAITS),
-    (Event.NEEDED, WAITS, WAITS, WAITS),
-    (Event.IDLE, ENDS, ENDS, STAYS),
-    (Event.CLOSING, ENDS, STAYS, STAYS),
+    (Action.LET_GO, GOES, GOES, GOES),
+    (Action.REFUSE, ENDS, ENDS, ENDS),
+    (Action.GIVE_UP, ENDS, ENDS, STAYS),
+    (Action.HOLD, ENDS, STAYS, STAYS),
+    *((action, WAITS, WAITS, WAITS) for action in (Action.NOTHING, Action.FETCH, Action.SET_TIMER)),
 ]
 
 
-@pytest.mark.parametrize(("event", "in_place", "parked", "kept"), ROWS, ids=lambda each: each.value)
+@pytest.mark.parametrize(("action", "in_place", "parked", "kept"), ROWS)
 def test_what_becomes_of_those_who_wait(
-    event: Event, in_place: Fate, parked: Fate, kept: Fate
+    action: Action, in_place: Fate, parked: Fate, kept: Fate
 ) -> None:
-    for (_, happened), (_, action) in TABLE.items():
-        if happened is event:
-            found = FATES[action]
-            assert found == (in_place, parked, kept)
-
-
-def test_nothing_goes_on_that_is_not_decided() -> None:
-    goes = {event for (_, event), (_, action) in TABLE.items() if Fate.GO in FATES[action]}
-    assert goes == {Event.ANSWERED}
+    """None goes on but by a step: no event of the crawl decides a request."""
+    assert FATES[action] == (in_place, parked, kept)
+    by_events = {action for _, action in TABLE.values()}
+    assert Action.LET_GO not in by_events
 
 
 @pytest.mark.parametrize("table", [moves, fates])
