@@ -8,13 +8,7 @@ from harness.crawling import Crawl
 from scrapy import Spider
 from scrapy.crawler import Crawler
 
-from scrapy_koster.crawl.clock import LONG_AGO, NEVER, Clock, Instant, clock_of, set_clock
-
-
-def test_each_crawl_has_one() -> None:
-    first, second = Crawler(Spider), Crawler(Spider)
-    assert clock_of(first) is clock_of(first)
-    assert clock_of(first) is not clock_of(second)
+from scrapy_koster.crawl.clock import Clock, clock_of, set_clock
 
 
 def test_it_is_set_before_anything_is_built() -> None:
@@ -24,11 +18,6 @@ def test_it_is_set_before_anything_is_built() -> None:
     assert clock_of(crawler) is clock
     with pytest.raises(RuntimeError, match="set it before anything is built"):
         set_clock(crawler, StillClock())
-
-
-def test_the_bounds_of_time() -> None:
-    assert LONG_AGO < Clock().now() < NEVER
-    assert Instant(3.0) - Instant(1.0) == 2.0
 
 
 async def test_what_is_called_every_so_often(crawl: Crawl) -> None:

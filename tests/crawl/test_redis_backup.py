@@ -70,18 +70,6 @@ def popped(queue: Any) -> list[str]:
     return [request.url.removeprefix("http://a.example/").replace("/", " ") for request in found]
 
 
-def test_more_than_one_look_moves(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_koster.crawl.parking.redis_backup.MOVED_AT_ONCE", 50)
-    dead(queue, fields(1_000))
-    own = worker(queue, [])
-    moved, left = own._look()
-    assert 50 <= moved < 1_000
-    assert left == 1_000 - moved
-    while own._look()[1]:
-        pass
-    assert len(popped(queue)) == 1_000
-
-
 class Killed(BaseException):
     """In the middle of something."""
 
@@ -187,15 +175,6 @@ def park(backup: RedisBackup, *places: tuple[int, int]) -> list[tuple[tuple[int,
 
 def in_redis(backup: RedisBackup) -> int:
     return int(backup._server.hlen(backup._key("parked", backup._me)))
-
-
-def test_what_waits_is_written_at_the_next_tick(backup: RedisBackup) -> None:
-    backup.add((0, 1), asked(1))
-    assert in_redis(backup) == 0
-    backup._tick()
-    assert in_redis(backup) == 1
-    assert backup.remove((0, 1))
-    assert in_redis(backup) == 0
 
 
 class Unserializable(Request):
@@ -335,35 +314,6 @@ def test_what_another_has_taken_over_is_dropped_here_and_said_once(
         "This worker could not reach Redis for 30 s or longer. Other workers have taken over its"
         " waiting requests, so they are dropped here"
     )
-
-
-def test_what_was_written_although_no_answer_came(
-    backup: RedisBackup, clock: StillClock, queue: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It may have been taken over as what is known to be written may."""
-    pipeline = backup._server.pipeline
-
-    def answer_is_lost() -> Any:
-        pipe = pipeline()
-        execute = pipe.execute
-
-        def lost() -> None:
-            execute()
-            raise redis.ConnectionError
-
-        pipe.execute = lost
-        return pipe
-
-    backup.add((0, 1), asked(1))
-    backup.add((0, 2), asked(2))
-    with monkeypatch.context() as patched:
-        patched.setattr(backup._server, "pipeline", answer_is_lost)
-        backup._tick()
-    queue.server.delete(backup._key("lease", backup._me))
-    assert worker(queue, [])._look() == (2, 0)
-    clock.secs += 10
-    assert not backup.remove((0, 1))
-    backup._tick()
 
 
 def test_who_holds_the_lease_is_left_alone_and_waited_for(backup: RedisBackup, queue: Any) -> None:

@@ -16,7 +16,6 @@ from harness.crawling import Crawl
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster.crawl.assembly import Assembly, Parts
 from scrapy_koster.crawl.clock import set_clock

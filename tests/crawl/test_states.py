@@ -46,19 +46,6 @@ def test_what_is_not_in_the_table() -> None:
     assert missing == set(product(DECIDED, Event))
 
 
-@pytest.mark.parametrize("event", [Event.IDLE, Event.CLOSING])
-def test_the_end_of_a_crawl_moves_no_site(event: Event) -> None:
-    for state in set(State) - DECIDED:
-        assert TABLE[state, event][0] is state
-
-
-def test_an_attempt_begins_where_none_is_under_way() -> None:
-    begins = {state for (state, _), (_, action) in TABLE.items() if action is Action.FETCH}
-    assert begins == {State.UNKNOWN}
-    leads = {start for (start, _), (state, _) in TABLE.items() if state is State.FETCHING}
-    assert leads == {State.UNKNOWN, State.FETCHING}
-
-
 WAITS, GOES, ENDS, STAYS = Fate.WAIT, Fate.GO, Fate.GIVE_UP, Fate.KEEP
 ROWS = [
     (Action.LET_GO, GOES, GOES, GOES),
