@@ -85,7 +85,9 @@ class IdleTimeout:
 
     def busy(self) -> None:
         """Stop and reset the time, because the crawl has work."""
-        self._stop()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self.is_over = self.is_by_hand and not self.is_closing
 
     def begin_anew(self) -> None:
@@ -98,11 +100,6 @@ class IdleTimeout:
         """Stop the time for good, because the crawl closes."""
         self.is_closing = True
         self.busy()
-
-    def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _end(self) -> None:
         self._timer = None

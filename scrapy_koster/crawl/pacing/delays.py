@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.protocol.access import last_copy
-from scrapy_koster.protocol.delay import Delay, LinesParser, delay_or_limit, names_delay
+from scrapy_koster.protocol.delay import Delay, delay_or_limit
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -43,10 +42,9 @@ class Delays:
         """
         if state.delays is None:
             state.delays = {}
-            if _may_name_one(state):
-                state.delays[self._robot.name] = self._read(state, self._robot.name)
-        if state.delays and robot not in state.delays:
-            state.delays[robot] = self._read(state, robot)
+        for name in (self._robot.name, robot) if state.facts.parser else ():
+            if name not in state.delays:
+                state.delays[name] = self._read(state, name)
         return max(map(self._kept, state.delays.values()), default=0.0)
 
     def too_long(self, state: SiteState, robot: str) -> Delay | None:
@@ -104,8 +102,3 @@ class Delays:
             where=f" (line {delay.line.number} of its robots.txt)" if delay.line else "",
             what=what,
         )
-
-
-def _may_name_one(state: SiteState) -> bool:
-    copy, has_lines = last_copy(state.known), isinstance(state.facts.parser, LinesParser)
-    return copy is not None and (names_delay(copy.body) or not has_lines)
