@@ -106,29 +106,6 @@ async def test_the_scheduler_takes_requests_for_milliseconds_and_until_enough_wa
     await assembly.sites.close()
 
 
-async def test_whether_there_are_more_is_not_asked_where_it_is_about_to_look(
-    clock: HandClock,
-) -> None:
-    """Scrapy's queue of many hosts takes its time to count its requests."""
-
-    class Queue(SlowQueue):
-        asked = 0
-
-        def has_pending_requests(self) -> bool:
-            type(self).asked += 1
-            return False
-
-    Queue.clock = clock
-    scheduler, assembly = opened(Queue, clock, int, first=5)
-    assert scheduler.next_request() is None
-    assert Queue.number == 3
-    assert scheduler.has_pending_requests()
-    scheduler.next_request()
-    assert Queue.number == 5
-    assert (Queue.asked, scheduler.has_pending_requests(), Queue.asked) == (0, False, 1)
-    await assembly.sites.close()
-
-
 class Few(BaseScheduler):
     """Of a queue that has some requests."""
 
@@ -156,27 +133,6 @@ def taken_by(scheduler: DeferringScheduler) -> list[str]:
     while (request := scheduler.next_request()) is not None:
         found.append(request.url)
     return found
-
-
-async def test_with_each_page_a_new_site_is_asked_while_all_places_are_taken(
-    clock: HandClock,
-) -> None:
-    class Queue(Few):
-        urls = [f"http://{n}.example/new" for n in range(20)]
-
-    scheduler, assembly = opened(Queue, clock, int)
-    ready = [f"http://ready{n}.example/" for n in range(6)]
-    for url in ready:
-        assembly.parked.push(url, decided(url))
-        assembly.parked.let_out(url)
-    taken = []
-    for _ in range(6):
-        request = scheduler.next_request()
-        assert request is not None
-        taken.append(request.url)
-        assert len(assembly.parked) == 6
-    assert taken == ready
-    await assembly.sites.close()
 
 
 async def test_new_requests_and_those_that_are_ready_come_by_turns(clock: HandClock) -> None:
