@@ -16,6 +16,7 @@ from harness.crawling import Crawl
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster.crawl.assembly import Assembly, Parts
 from scrapy_koster.crawl.clock import set_clock
@@ -126,6 +127,16 @@ def test_the_site_of_a_request_under_way_stays_in_memory(
     assert driver.state_of("http://a.com/") is not state
 
 
+async def test_nobody_waits_for_a_state_that_left_the_memory(driven: Callable[..., Driven]) -> None:
+    """What waits for a turn of its host is asked for once more, and comes out without a word."""
+    driver = driven(KOSTER_MEMORY_SITES=1)
+    state = await driver.wait("http://a.com/")
+    driver.sites.ask_for(state, Request("http://a.com/"))
+    driver.state_of("http://b.com/")
+    assert state.page is None
+    await driver.sites.close()
+
+
 OTHERS = (
     "https://a.com/",
     "http://a.com:8/",
@@ -152,7 +163,38 @@ def test_other_sites(driven: Callable[..., Driven], order: str) -> None:
         assert driver.state_of(url) is state[url]
 
 
+@pytest.mark.parametrize("shorter", ["http://a.co", "http://a.com:8"])
+def test_a_url_without_a_path_is_not_cut_short(driven: Callable[..., Driven], shorter: str) -> None:
+    """http://a.com is not http://a.co, nor a.com:80 a.com:8."""
+    driver = driven()
+    other = driver.state_of(f"{shorter}/")
+    for url in ("http://a.com", "http://a.com:80"):
+        assert driver.state_of(url) is not other
+    assert driver.state_of(f"{shorter}/") is other
+    assert driver.state_of(shorter) is other
+
+
 # Waiting.
+
+
+async def test_all_who_wait_are_told(driven: Callable[..., Driven], crawl: Crawl) -> None:
+    driver = driven()
+    waited = await crawl.together(*(driver.wait(f"http://a.com/{n}") for n in range(200)))
+    assert {type(state.step) for state in waited} == {Obey}
+    assert driver.asked == ["http://a.com"]
+    await driver.sites.close()
+
+
+async def test_a_failure_is_waited_out(driven: Callable[..., Driven]) -> None:
+    answers = iter([NoAnswer("gone"), Answer("http://a.com/robots.txt", 503, {})])
+    driver = driven(
+        lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
+    )
+    state = await driver.wait("http://a.com/x")
+    assert isinstance(state.step, Obey)
+    assert driver.asked == ["http://a.com"] * 3
+    assert driver.stats.get_value("koster/deferred/sites") == 1
+    await driver.sites.close()
 
 
 async def test_a_clock_that_is_put_back_lengthens_no_wait(
@@ -167,6 +209,24 @@ async def test_a_clock_that_is_put_back_lengthens_no_wait(
     driver.clock.ahead = -3600
     state = await maybe_deferred_to_future(waiting)
     assert isinstance(state.step, Obey)
+    await driver.sites.close()
+
+
+async def test_each_request_that_is_deferred_is_counted_once(
+    driven: Callable[..., Driven], crawl: Crawl
+) -> None:
+    """Whenever it comes: one in each turn of the loop."""
+    answers = iter([NoAnswer("gone"), NoAnswer("gone")])
+    driver = driven(
+        lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
+    )
+    waits = []
+    while len(driver.asked) < 2:
+        waits.append(deferred_from_coro(driver.wait("http://a.com/x")))
+        await sleep(0)
+    waited = await crawl.together(*map(maybe_deferred_to_future, waits))
+    assert {type(state.step) for state in waited} == {Obey}
+    assert driver.stats.get_value("koster/deferred/requests") == len(waits)
     await driver.sites.close()
 
 
