@@ -55,7 +55,7 @@ def waiting(site: Site, requests: int, concurrency: int) -> dict[str, Any]:
 
 @pytest.mark.promise("README.md", "Every request waits for the rules and obeys them")
 async def test_all_who_wait_for_one_robots_txt_obey_it(crawl: Crawl, server: Server) -> None:
-    site, requests = server.site(), 200
+    site, requests = server.site(), 100
     result = await crawl(**waiting(site, requests, 64))
     assert [request.path for request in site.requests] == ["/robots.txt"]
     assert result.stats["robotstxt/forbidden"] == requests
@@ -66,7 +66,7 @@ async def test_all_who_wait_for_one_robots_txt_obey_it(crawl: Crawl, server: Ser
 @pytest.mark.promise("docs/access.md", "Requests that do not pass the scheduler wait in place")
 async def test_all_who_wait_in_place_obey_it(crawl: Crawl, server: Server) -> None:
     """Without our scheduler: the middleware by hand."""
-    site, requests = server.site(), 200
+    site, requests = server.site(), 100
     arguments = waiting(site, requests, 64)
     arguments["settings"] |= BY_HAND
     result = await crawl(**arguments, robots=None)
@@ -81,20 +81,6 @@ async def test_scrapys_own_middleware_fetches_forbidden_pages(crawl: Crawl, serv
     site = server.site()
     await crawl(**waiting(site, 40, 16), robots="scrapy")
     assert len(site.pages_asked) > 0
-
-
-async def test_what_is_allowed_is_fetched(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(body="User-agent: *\nAllow: /a/ok\nDisallow: /a\n")
-    urls = [site.url(path) for path in ("/", "/a/ok", "/b", "/a/no")]
-    result = await crawl(urls=urls)
-    assert sorted(result.fetched) == sorted(urls[:3])
-    assert [url for url, _ in result.refused] == [urls[3]]
-    assert result.stats["robotstxt/request_count"] == 1
-    assert result.stats["robotstxt/response_count"] == 1
-    assert result.stats["robotstxt/response_status_count/200"] == 1
-    assert result.stats["robotstxt/forbidden"] == 1
-    assert result.stats["koster/forbidden/rule"] == 1
 
 
 @pytest.mark.promise("README.md", "Every refusal names the rule responsible")
@@ -119,6 +105,11 @@ async def test_a_refusal_says_site_line_rule_and_record(crawl: Crawl, server: Se
     assert verdict.section == "3.2.2"
     assert verdict.ground is Ground.RULE
     assert verdict.known.status == 200
+    assert result.stats["robotstxt/request_count"] == 1
+    assert result.stats["robotstxt/response_count"] == 1
+    assert result.stats["robotstxt/response_status_count/200"] == 1
+    assert result.stats["robotstxt/forbidden"] == 1
+    assert result.stats["koster/forbidden/rule"] == 1
     said = (
         f"forbidden by {site.url('/robots.txt')}: line 4 'Disallow: /pri%76ate' of the"
         " record at line 2 for a, Scrapy (3.2.2)"
@@ -132,42 +123,18 @@ class FigTree(RecordingSpider):
 
 
 @pytest.mark.promise("docs/settings.md", "ROBOTSTXT_USER_AGENT: by request, spider, setting")
-@pytest.mark.parametrize(
-    ("spider", "arguments"),
-    [
-        pytest.param(None, {"settings": {"ROBOTSTXT_USER_AGENT": "figtree"}}, id="setting"),
-        pytest.param(
-            FigTree, {"settings": {"ROBOTSTXT_USER_AGENT": "unhipbot"}}, id="attribute over setting"
-        ),
-        pytest.param(
-            FigTree,
-            {
-                "meta": {"robotstxt_user_agent": "figtree"},
-                "arguments": {"robotstxt_user_agent": "unhipbot"},
-            },
-            id="meta over attribute",
-        ),
-    ],
-)
-async def test_the_name_token(
-    crawl: Crawl, server: Server, spider: type[RecordingSpider] | None, arguments: dict[str, Any]
-) -> None:
+async def test_the_name_token(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=BY_ROBOT)
-    urls = [site.url("/fig"), site.url("/other")]
-    result = await crawl(spider or RecordingSpider, urls=urls, **arguments)
-    assert list(result.fetched) == [urls[1]]
-    assert [url for url, _ in result.refused] == [urls[0]]
-    assert result.verdicts[0].robot == "figtree"
-
-
-@pytest.mark.promise("docs/settings.md", "dont_obey_robotstxt exempts a request")
-async def test_dont_obey_robotstxt(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(body=FORBIDDEN)
-    result = await crawl(urls=[site.url("/a")], meta={"dont_obey_robotstxt": True})
-    assert list(result.fetched) == [site.url("/a")]
-    assert site.asked("/robots.txt") == 0
+    by_request = Request(site.url("/any"), meta={"robotstxt_user_agent": "unhipbot"})
+    result = await crawl(
+        FigTree,
+        urls=[site.url("/fig"), site.url("/other"), by_request],
+        settings={"ROBOTSTXT_USER_AGENT": "unhipbot"},
+    )
+    assert list(result.fetched) == [site.url("/other")]
+    refused = {verdict.url: verdict.robot for verdict in result.verdicts}
+    assert refused == {site.url("/fig"): "figtree", site.url("/any"): "unhipbot"}
 
 
 @pytest.mark.promise("README.md", "ROBOTSTXT_OBEY = False is left alone")
@@ -181,16 +148,19 @@ async def test_robotstxt_obey_false_switches_all_off(crawl: Crawl, server: Serve
 
 
 @pytest.mark.promise("docs/semantics.md", "/robots.txt itself is always allowed")
-async def test_the_robots_txt_itself_is_always_allowed(crawl: Crawl, server: Server) -> None:
-    """3.2.2: also while it cannot be retrieved."""
-    site = server.site()
-    site.robots = Reply(503)
+@pytest.mark.promise("docs/settings.md", "dont_obey_robotstxt exempts a request")
+async def test_requests_that_wait_for_no_robots_txt(crawl: Crawl, server: Server) -> None:
+    """3.2.2: a request for the robots.txt is allowed also while it cannot be retrieved."""
+    failing, exempt = server.site(), server.site()
+    failing.robots, exempt.robots = Reply(503), Reply(body=FORBIDDEN)
+    exempted = Request(exempt.url("/a"), meta={"dont_obey_robotstxt": True})
     result = await crawl(
-        urls=[site.url("/robots.txt")],
+        urls=[failing.url("/robots.txt"), exempted],
         settings={"RETRY_ENABLED": False, "HTTPERROR_ALLOW_ALL": True},
     )
-    assert list(result.fetched) == [site.url("/robots.txt")]
-    assert site.asked("/robots.txt") == 1
+    assert sorted(result.fetched) == sorted([failing.url("/robots.txt"), exempt.url("/a")])
+    assert failing.asked("/robots.txt") == 1
+    assert exempt.asked("/robots.txt") == 0
 
 
 @pytest.mark.promise("docs/stats.md", "robots_parsed is sent once for each file")

@@ -64,35 +64,22 @@ async def test_a_page_that_ends_where_it_is_forbidden(crawl: Crawl, site: Site) 
 async def test_a_page_that_ends_at_a_site_that_was_not_asked(
     crawl: Crawl, site: Site, server: Server
 ) -> None:
-    """It is asked then."""
-    other = server.site(host="127.0.0.2")
-    other.robots = "User-agent: *\nDisallow: /private"
-    site.page("/moved", redirect(other.url("/page")))
-    site.page("/away", redirect(other.url("/private")))
-    result = await ended(crawl, site.url("/moved"), site.url("/away"))
-    assert result.fetched == (other.url("/page"),)
-    assert [verdict.url for verdict in result.verdicts] == [other.url("/private")]
+    """Its robots.txt is fetched then. It decides, or it fails."""
+    other, failing = server.site(host="127.0.0.2"), server.site(host="127.0.0.3")
+    other.robots, failing.robots = "User-agent: *\nDisallow: /private", Reply(503)
+    targets = {"/moved": other.url("/page"), "/away": other.url("/private")}
+    targets |= {"/failing": failing.url("/page"), "/robots": site.url("/robots.txt")}
+    for path, target in targets.items():
+        site.page(path, redirect(target))
+    settings = {"KOSTER_IDLE_LIMIT_SECS": 0.2}
+    result = await ended(crawl, *map(site.url, targets), settings=settings)
+    assert sorted(result.fetched) == sorted([other.url("/page"), site.url("/robots.txt")])
+    assert result.errors == {
+        site.url("/away"): RobotsForbidden,
+        site.url("/failing"): RobotsUnavailable,
+    }
     assert other.asked("/robots.txt") == 1
-    assert len(result.warnings) == 1
-
-
-async def test_a_page_that_ends_at_a_site_that_cannot_be_asked(
-    crawl: Crawl, site: Site, server: Server
-) -> None:
-    other = server.site(host="127.0.0.2")
-    other.robots = Reply(503)
-    site.page("/moved", redirect(other.url("/page")))
-    result = await ended(crawl, site.url("/moved"), settings={"KOSTER_IDLE_LIMIT_SECS": 0.2})
-    assert result.fetched == ()
-    assert isinstance(result.refused[0][1], RobotsUnavailable)
-
-
-@pytest.mark.parametrize("path", ["/open", "/robots.txt"])
-async def test_a_page_that_ends_where_it_is_allowed(crawl: Crawl, site: Site, path: str) -> None:
-    site.page("/moved", redirect(site.url(path)))
-    result = await ended(crawl, site.url("/moved"))
-    assert result.fetched == (site.url(path),)
-    assert result.warnings == []
+    assert sum("ended at" in line for line in result.warnings) == 1
 
 
 class Heading(KosterMiddleware):
@@ -114,8 +101,11 @@ class Seeing(RecordingSpider):
         self.own.extend(response.headers.getlist("X-Own"))
 
 
-@pytest.mark.parametrize("handlers", [{"http": Following}, {}], ids=["following", "Scrapy's"])
-@pytest.mark.parametrize("kind", [Heading, HeadingLater])
+@pytest.mark.parametrize(
+    ("kind", "handlers"),
+    [(Heading, {"http": Following}), (HeadingLater, {})],
+    ids=["following", "Scrapy's"],
+)
 async def test_a_process_response_of_a_subclass_runs_too(
     crawl: Crawl, site: Site, kind: type[KosterMiddleware], handlers: dict[str, Any]
 ) -> None:

@@ -21,30 +21,22 @@ def site(server: Server) -> Site:
 
 
 @pytest.mark.promise("docs/recipes.md", "finish_reason robotstxt_forbidden")
-@pytest.mark.parametrize(
-    ("robots", "settings"),
-    [
-        (RULES, {}),
-        (Reply(403), {}),
-        (Reply(404), {"KOSTER_MISSING": "disallow"}),
-        ("User-agent: *\nCrawl-delay: 99", {"KOSTER_CRAWL_DELAY": "refuse"}),
-        (RULES, {"SCHEDULER": "scrapy.core.scheduler.Scheduler"}),
-    ],
-    ids=["rules", "restricted", "missing", "delay", "another scheduler"],
-)
+@pytest.mark.parametrize("scheduler", [{}, {"SCHEDULER": "scrapy.core.scheduler.Scheduler"}])
 async def test_every_request_is_forbidden(
-    crawl: Crawl, server: Server, robots: Any, settings: dict[str, Any]
+    crawl: Crawl, server: Server, site: Site, scheduler: dict[str, Any]
 ) -> None:
-    sites = [server.site() for _ in range(2)]
-    for each in sites:
-        each.robots = robots
-    urls = [each.url(f"/private/{n}") for each in sites for n in range(3)]
-    result = await crawl(urls=urls, settings=settings)
+    """By whichever ground."""
+    restricted, missing, slow = (server.site() for _ in range(3))
+    restricted.robots, missing.robots = Reply(403), Reply(404)
+    slow.robots = "User-agent: *\nCrawl-delay: 99"
+    settings = {"KOSTER_MISSING": "disallow", "KOSTER_CRAWL_DELAY": "refuse"}
+    urls = [each.url("/private") for each in (site, restricted, missing, slow)]
+    result = await crawl(urls=urls, settings=settings | scheduler)
     assert result.finish_reason == FORBIDDEN
-    assert len(result.refused) == 6
+    assert len(result.refused) == 4
 
 
-@pytest.mark.parametrize("unavailable", ["defer", "disallow", "allow"])
+@pytest.mark.parametrize("unavailable", ["defer", "disallow"])
 async def test_an_outage_is_not_that(
     crawl: Crawl, server: Server, site: Site, unavailable: str
 ) -> None:

@@ -9,7 +9,7 @@ from harness.comparison import SETTINGS
 from harness.crawling import Crawl
 from harness.floods import CHUNKED, FLOODS, INTERIM, STATUS
 from harness.replies import Flood, Reply, redirect
-from harness.server import Server
+from harness.server import Server, Site
 from scrapy import Request
 from scrapy.http import Response
 from scrapy.utils.reactor import is_reactor_installed
@@ -20,8 +20,6 @@ from scrapy_koster.crawl.engine.answer_limit import HEADERS_MAX_BYTES, HEADERS_T
 MAX_BYTES = 100_000
 # What the parsers of HTTP take in one go, and buffers at both ends, are some hundred kB.
 SENT_AT_MOST = HEADERS_MAX_BYTES + 2 * MAX_BYTES + 1_000_000
-# A flood over TLS is work: how long it takes says more of the machine.
-PATIENT = {**SETTINGS, "KOSTER_TIMEOUT_SECS": 50}
 
 
 def is_limited() -> bool:
@@ -39,6 +37,9 @@ def settings_of_floods() -> dict[str, Any]:
 REASONS = {
     "interim answers": HEADERS_TOO_LONG,
     "continuations": HEADERS_TOO_LONG,
+    "over TLS": HEADERS_TOO_LONG,
+    "behind a redirect": HEADERS_TOO_LONG,
+    "from a proxy": HEADERS_TOO_LONG,
     "extensions of small chunks": "its answer is longer than 265536 bytes",
 }
 LONG_ON_THE_WIRE = "extensions of small chunks"
@@ -46,85 +47,62 @@ LONG_ON_THE_WIRE = "extensions of small chunks"
 # A body without end is cut (test_crawl_fetch.py); what comes after the end of one is not read.
 
 
-async def refused(crawl: Crawl, server: Server, flood: Flood, scheme: str = "http") -> str:
-    """The reason why the page of a site was not fetched that floods."""
-    site = server.site(scheme)
-    site.robots = flood
-    result = await crawl(urls=[site.url("/page")], settings=settings_of_floods())
-    if not is_limited() and result.fetched and flood is FLOODS[LONG_ON_THE_WIRE]:
-        return "its body is cut at the limit"
-    [(_, error)] = result.refused
-    assert isinstance(error, RobotsUnavailable)
-    assert site.pages_asked == []
-    assert not is_limited() or site.sent("/robots.txt") < SENT_AT_MOST
-    return str(error)
+def flooding(server: Server) -> dict[str, tuple[Request, Site, str]]:
+    """Return the request for a page of each site, what sends the flood, and at which URL."""
+    found, interim = {}, FLOODS["interim answers"]
+    for name in (*FLOODS, "over TLS"):
+        site = server.site("https" if name == "over TLS" else "http")
+        site.robots = FLOODS.get(name, interim)
+        found[name] = (Request(site.url("/page")), site, "/robots.txt")
+    site, proxy = server.site(), server.proxy()
+    site.robots = redirect("/moved")
+    site.page("/moved", interim)
+    found["behind a redirect"] = (Request(site.url("/page")), site, "/moved")
+    proxy.page("http://example.org/robots.txt", interim)
+    page = Request("http://example.org/page", meta={"proxy": proxy.url()})
+    found["from a proxy"] = (page, proxy, "http://example.org/robots.txt")
+    return found
 
 
 @pytest.mark.promise("docs/access.md", "Headers of more than 65,536 bytes are a failure")
-@pytest.mark.parametrize("flood", FLOODS)
-async def test_an_attempt_ends_at_once(crawl: Crawl, server: Server, flood: str) -> None:
-    reason = await refused(crawl, server, FLOODS[flood])
-    assert not is_limited() or "no answer within" not in reason
-    assert not is_limited() or REASONS.get(flood, "") in reason
-
-
-async def test_it_does_over_tls(crawl: Crawl, server: Server) -> None:
-    reason = await refused(crawl, server, FLOODS["interim answers"], "https")
-    assert not is_limited() or "no answer within" not in reason
-
-
-async def test_behind_a_redirect(crawl: Crawl, server: Server) -> None:
-    """Over a connection that may have been kept from the first request."""
-    site = server.site()
-    site.robots = redirect("/moved")
-    site.page("/moved", FLOODS["interim answers"])
-    result = await crawl(urls=[site.url("/page")], settings=settings_of_floods())
-    [(_, error)] = result.refused
-    assert isinstance(error, RobotsUnavailable)
-    if is_limited():
-        assert HEADERS_TOO_LONG in str(error)
-        assert site.sent("/moved") < SENT_AT_MOST
-
-
-async def test_from_a_proxy(crawl: Crawl, server: Server) -> None:
-    proxy = server.proxy()
-    proxy.page("http://example.org/robots.txt", FLOODS["interim answers"])
-    result = await crawl(
-        urls=["http://example.org/page"],
-        meta={"proxy": proxy.url()},
-        settings=settings_of_floods(),
-    )
-    [(_, error)] = result.refused
-    assert isinstance(error, RobotsUnavailable)
-    if is_limited():
-        assert HEADERS_TOO_LONG in str(error)
-        assert proxy.sent("http://example.org/robots.txt") < SENT_AT_MOST
+async def test_an_attempt_ends_at_once(crawl: Crawl, server: Server) -> None:
+    """Also over TLS, behind a redirect and from a proxy."""
+    floods = flooding(server)
+    urls = [page for page, _, _ in floods.values()]
+    result = await crawl(urls=urls, settings=settings_of_floods())
+    refused = dict(result.refused)
+    for name, (page, site, path) in floods.items():
+        if not is_limited() and name == LONG_ON_THE_WIRE and page.url in result.fetched:
+            continue  # its body is cut at the limit
+        reason = refused[page.url]
+        assert isinstance(reason, RobotsUnavailable)
+        assert site.asked("/page") == 0
+        if is_limited():
+            assert site.sent(path) < SENT_AT_MOST
+            assert "no answer within" not in str(reason)
+            assert REASONS.get(name, "") in str(reason)
 
 
 RULES = b"User-agent: *\nDisallow: /secret\n"
 LONG_RULES = RULES + b"# %b\n" % (b"x" * 98) * 4990
 SMALL_CHUNKS = b"".join(b"8\r\n%b\r\n" % LONG_RULES[i : i + 8] for i in range(0, 160_000, 8))
-WELL_MEANT = {
-    "long": Reply(200, LONG_RULES),
-    "with many headers": Reply(200, LONG_RULES, headers=[("X", "x" * 400)] * 120),
-    "in small chunks": Flood(200, CHUNKED + SMALL_CHUNKS + b"0\r\n\r\n"),
-    "after an interim answer": Flood(
-        200, INTERIM + STATUS + b"Content-Length: %d\r\n\r\n" % len(LONG_RULES) + LONG_RULES
-    ),
-}
+WELL_MEANT = (
+    Reply(200, LONG_RULES),
+    Reply(200, LONG_RULES, headers=[("X", "x" * 400)] * 120),
+    Flood(200, CHUNKED + SMALL_CHUNKS + b"0\r\n\r\n"),
+    Flood(200, INTERIM + STATUS + b"Content-Length: %d\r\n\r\n" % len(LONG_RULES) + LONG_RULES),
+)
 
 
-@pytest.mark.parametrize("answer", WELL_MEANT)
-async def test_what_is_long_and_has_an_end_is_obeyed(
-    crawl: Crawl, server: Server, answer: str
-) -> None:
-    site = server.site("https")
-    site.robots = WELL_MEANT[answer]
-    urls = [site.url("/page"), site.url("/secret")]
-    result = await crawl(urls=urls, settings=PATIENT)
-    assert result.fetched == (site.url("/page"),)
-    assert [type(error) for _, error in result.refused] == [RobotsForbidden]
-    assert site.pages_asked == ["/page"]
+async def test_what_is_long_and_has_an_end_is_obeyed(crawl: Crawl, server: Server) -> None:
+    sites = [server.site("https") for _ in WELL_MEANT]
+    for site, answer in zip(sites, WELL_MEANT, strict=True):
+        site.robots = answer
+    urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
+    # A flood over TLS is work: how long it takes says more of the machine.
+    result = await crawl(urls=urls, settings={**SETTINGS, "KOSTER_TIMEOUT_SECS": 50})
+    assert result.errors == {site.url("/secret"): RobotsForbidden for site in sites}
+    assert [site.pages_asked for site in sites] == [["/page"]] * 4
 
 
 class Headers:
