@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from harness.comparison import RULES
@@ -11,13 +12,12 @@ from harness.crawling import Crawl, RecordingSpider
 from harness.faults_of_sites import ALLOWED, FORBIDDEN
 from harness.handlers import Around, loaded
 from harness.replies import Asked, Hang, Reply
-from harness.server import Server, Site
+from harness.server import Server
 from harness.virtual import TIME
 from scrapy import Request
 from scrapy.exceptions import (
     NotConfigured,
     NotSupported,
-    UnsupportedURLSchemeError,
 )
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
@@ -81,49 +81,6 @@ async def test_sites_that_hang_take_no_connections_from_pages(
     await running.stop()
 
 
-def failing(error: Exception) -> Any:
-    class Failing(Around):
-        """Sends pages as the crawl's own handler does."""
-
-        async def download_request(self, request: Request) -> Any:
-            if request.url.endswith("/robots.txt"):
-                raise error
-            return await super().download_request(request)
-
-    return Failing
-
-
-async def asked_of(crawl: Crawl, site: Site, settings: dict[str, Any], match: str) -> Any:
-    running = crawl.start(
-        urls=[site.url(path) for path in PAGES],
-        settings={
-            "KOSTER_UNAVAILABLE": "allow",
-            "KOSTER_DEFER_FIRST_SECS": 0.1,
-            "KOSTER_DEFER_LIMIT_SECS": 0.3,
-            **settings,
-        },
-    )
-    with pytest.raises(AssertionError, match=match):  # it is logged, with a traceback
-        await running.result()
-    return running.crawler.spider
-
-
-@pytest.mark.promise("docs/access.md", "an error of a download handler closes the site")
-@pytest.mark.parametrize(
-    "error",
-    [TypeError, NotSupported, NotConfigured, UnsupportedURLSchemeError],
-)
-async def test_a_defect_of_a_handler_opens_no_site(
-    crawl: Crawl, server: Server, error: type[Exception]
-) -> None:
-    site = server.site()
-    site.robots = RULES
-    settings = {"DOWNLOAD_HANDLERS": {"http": failing(error("it does not fit"))}}
-    spider = await asked_of(crawl, site, settings, "it does not fit")
-    assert site.pages_asked == []
-    assert [type(raised) for _, raised in spider.refused] == [error] * len(PAGES)
-
-
 def in_part(request: Asked) -> Reply:
     """Answer with as much of a robots.txt as is asked for: what forbids stands in the rest."""
     if not request.header("Range"):
@@ -138,20 +95,11 @@ class InPart:
         request.headers["Range"] = "bytes=0-12"
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"DEFAULT_REQUEST_HEADERS": {"Range": "bytes=0-12"}},
-        {"DOWNLOADER_MIDDLEWARES": {InPart: 950}},
-    ],
-    ids=["headers", "middleware"],
-)
-async def test_a_part_is_not_asked_for(
-    crawl: Crawl, server: Server, settings: dict[str, Any]
-) -> None:
+async def test_a_part_is_not_asked_for(crawl: Crawl, server: Server) -> None:
     """Of pages the settings may ask for the beginning only."""
     site = server.site()
     site.robots = in_part
+    settings = {"DOWNLOADER_MIDDLEWARES": {InPart: 950}}
     await crawl(urls=[site.url("/page"), site.url("/secret")], settings=settings)
     assert site.pages_asked == ["/page"]
 
@@ -159,37 +107,52 @@ async def test_a_part_is_not_asked_for(
 # What a handler does at a robots.txt in place of answering it.
 
 
-def _stops() -> None:
-    raise StopIteration
+def _raises(error: Exception) -> Callable[[], Any]:
+    def call() -> Any:
+        raise error
+
+    return call
 
 
-def doing(does: Callable[[], Any]) -> Any:
-    class Odd(Around):
-        async def download_request(self, request: Request) -> Any:
-            if request.url.endswith("/robots.txt"):
-                return does()
-            return await super().download_request(request)
+DOES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "127.0.6.1": (lambda: None, TypeError, "Odd returned"),
+    "127.0.6.2": (lambda: Response, TypeError, "Odd returned"),
+    "127.0.6.3": (_raises(StopIteration()), RuntimeError, "StopIteration"),  # of a coroutine
+    "127.0.6.4": (_raises(TypeError("no fit")), TypeError, "no fit"),
+    "127.0.6.5": (_raises(NotSupported("no support")), NotSupported, "no support"),
+    "127.0.6.6": (_raises(NotConfigured("no setting")), NotConfigured, "no setting"),
+}
+"""By host: what the handler does, the error of the errback, and what the log has of it."""
 
-    return Odd
+
+class Odd(Around):
+    """Sends pages as the crawl's own handler does."""
+
+    async def download_request(self, request: Request) -> Any:
+        if request.url.endswith("/robots.txt"):
+            return DOES[urlsplit(request.url).hostname or ""][0]()
+        return await super().download_request(request)
 
 
 @pytest.mark.promise("docs/reliability.md", "download handlers with wrong answers open no page")
-@pytest.mark.parametrize(
-    ("does", "error", "said"),
-    [
-        (lambda: None, TypeError, "Odd returned"),
-        (lambda: "User-agent: *", TypeError, "Odd returned"),
-        (lambda: Response, TypeError, "Odd returned"),
-        (_stops, RuntimeError, "StopIteration"),  # as a coroutine raises it
-    ],
-    ids=["returns None", "returns text", "returns a class", "raises StopIteration"],
-)
-async def test_a_handler_that_is_odd_opens_no_site(
-    crawl: Crawl, server: Server, does: Callable[[], Any], error: type[Exception], said: str
-) -> None:
-    site = server.site()
-    site.robots = RULES
-    settings = {"DOWNLOAD_HANDLERS": {"http": doing(does)}}
-    spider = await asked_of(crawl, site, settings, said)
-    assert site.pages_asked == []
-    assert [type(raised) for _, raised in spider.refused] == [error] * len(PAGES)
+@pytest.mark.promise("docs/access.md", "an error of a download handler closes the site")
+async def test_a_defect_of_a_handler_opens_no_site(crawl: Crawl, server: Server) -> None:
+    sites = {host: server.site(host=host) for host in DOES}
+    running = crawl.start(
+        urls=[site.url(path) for site in sites.values() for path in PAGES],
+        settings={
+            "KOSTER_UNAVAILABLE": "allow",
+            "KOSTER_DEFER_FIRST_SECS": 0.1,
+            "KOSTER_DEFER_LIMIT_SECS": 0.3,
+            "DOWNLOAD_HANDLERS": {"http": Odd},
+        },
+    )
+    with pytest.raises(AssertionError) as logged:  # of the errors in the log, with tracebacks
+        await running.result()
+    spider: Any = running.crawler.spider
+    assert len(spider.refused) == len(PAGES) * len(sites)
+    errors = {urlsplit(url).hostname: type(error) for url, error in spider.refused}
+    for host, (_, error, said) in DOES.items():
+        assert sites[host].pages_asked == []
+        assert errors[host] is error
+        assert said in str(logged.value)

@@ -89,8 +89,7 @@ async def test_what_is_said(
 HIDDEN = "-->User-agent: *\nDisallow:\xa0/private"
 
 
-@pytest.mark.parametrize("robots", [HIDDEN, HIDDEN[3:]])
-@pytest.mark.parametrize("parser", [None, "Rfc9309"])
+@pytest.mark.parametrize(("robots", "parser"), [(HIDDEN, None), (HIDDEN[3:], "Rfc9309")])
 async def test_a_rule_that_neither_standard_reads(
     crawl: Crawl, server: Server, tmp_path: Path, *, robots: str, parser: str | None
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import signal
@@ -11,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl
+from harness.crawling import Crawl, CrawlResult, RecordingSpider, Running
 from harness.jobs import ALL, FOLLOWED, OPEN, Job
 from harness.replies import Reply
-from harness.server import Server
+from harness.server import Server, Site
 
 
 @pytest.fixture
@@ -22,6 +23,13 @@ def job(tmp_path: Path, crawl: Crawl) -> Iterator[Job]:
     job = Job(tmp_path, crawl)
     yield job
     job.end_all()
+
+
+@pytest.fixture
+def jobdir(tmp_path: Path) -> dict[str, Any]:
+    """Settings of a crawl that a next run resumes."""
+    jobdir = str(tmp_path / "job")
+    return {"JOBDIR": jobdir, "KOSTER_DEFER_FIRST_SECS": 0.5, "KOSTER_DEFER_MAX_SECS": 0.5}
 
 
 PAGES = 200
@@ -35,15 +43,10 @@ KILLED_RUNS = int(os.environ.get("KILLED_RUNS", "4"))
 async def test_what_is_parked_survives_kill_9_at_any_time(
     job: Job, server: Server, crawl: Crawl, run: int
 ) -> None:
-    await killed_at(job, server, crawl, random.Random(run).uniform(0, 4))
-
-
-async def killed_at(job: Job, server: Server, crawl: Crawl, secs: float) -> None:
     """None is lost and none is fetched twice, whichever way they came."""
-    site = server.site()
+    secs, site = random.Random(run).uniform(0, 4), server.site()
     site.robots = Reply(503)
-    start = FOLLOWED if secs > 2 else ALL
-    process = job.start(site.urls(PAGES), start=start)
+    process = job.start(site.urls(PAGES), start=FOLLOWED if secs > 2 else ALL)
     await job.until_parked()
     await crawl.sleep(secs)
     job.end(process, signal.SIGKILL)
@@ -73,7 +76,7 @@ async def test_stopped_resumed_and_killed_while_parked(
         "KOSTER_EXPIRY_SECS": 1,
         "KOSTER_EXPIRY_MIN_SECS": 0,
     }
-    process = job.start(site.urls(40), start=start, **few)
+    process = job.start(site.urls(20), start=start, **few)
     await crawl.until(lambda: site.pages_asked)
     site.robots = Reply(503)
     job.end(process, signal.SIGINT)
@@ -87,7 +90,7 @@ async def test_stopped_resumed_and_killed_while_parked(
     site.pages(Reply(body="page"))
     job.run([])
     pages = Counter(site.pages_asked)
-    assert set(pages) == {f"/page{n}" for n in range(40)}
+    assert set(pages) == {f"/page{n}" for n in range(20)}
     assert set(pages.values()) == {1}
 
 
@@ -106,24 +109,43 @@ async def test_start_urls_that_wait_already_are_not_fetched_twice(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(21))
 
 
+class Unpickled(RecordingSpider):
+    """Each other request has an errback that cannot be pickled."""
+
+    async def start(self) -> Any:
+        for number, url in enumerate(self.urls):
+            given = {"errback": lambda failure: self.fail(failure) or []} if number % 2 else {}
+            yield self.ask(url, **given)
+
+
+async def ended(crawl: Crawl, site: Site, running: Running, *, is_stopped: bool) -> CrawlResult:
+    """Stop the crawl as Ctrl-C does, or wait until the idle limit is over."""
+    if not is_stopped:
+        return await running.result()
+    await crawl.until(lambda: site.asked("/robots.txt") > 1)
+    return await running.stop()
+
+
+BY = pytest.mark.parametrize("is_stopped", [False, True], ids=["idle limit", "stopped"])
+
+
 @pytest.mark.promise("docs/access.md", "Requests that cannot be pickled wait in memory")
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "SIGINT"])
+@BY
 async def test_what_cannot_be_written_is_lost_alone(
-    job: Job, server: Server, sent: signal.Signals
+    crawl: Crawl, server: Server, jobdir: dict[str, Any], is_stopped: bool
 ) -> None:
+    """Scrapy's own scheduler crawls what cannot be pickled before it ends, from memory."""
     site = server.site()
     site.robots = Reply(503)
-    start = """for url in self.urls:
-            yield Request(url, callback=(lambda response: None) if url.endswith("7") else None)"""
-    process = job.start(site.urls(20), start=start)
-    await job.until_parked()
-    log = job.end(process, sent)
-    said = "Those that cannot be written there: 2" in log
-    assert said is (sent is signal.SIGINT)  # who is killed says nothing
+    settings = {**jobdir, "KOSTER_IDLE_LIMIT_SECS": 100 if is_stopped else 1}
+    running = crawl.start(Unpickled, urls=site.urls(6), settings=settings)
+    result = await ended(crawl, site, running, is_stopped=is_stopped)
+    log = "\n".join(result.logged(logging.INFO))
+    assert ("Those that cannot be written there: 3" in log) is is_stopped
+    assert len(result.refused) == (0 if is_stopped else 3)
     site.robots = OPEN
-    job.run([])
-    lost = {"/page7", "/page17"}
-    assert Counter(site.pages_asked) == Counter({f"/page{n}" for n in range(20)} - lost)
+    await crawl(settings=jobdir)
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in (0, 2, 4))
 
 
 @pytest.mark.promise("docs/access.md", "If the file cannot be written, you get one warning")
@@ -145,52 +167,36 @@ async def test_a_disk_that_becomes_full_is_one_warning(
 
 
 @pytest.mark.promise("docs/access.md", "waiting requests are kept for the next run")
-@pytest.mark.parametrize("sent", [None, signal.SIGINT], ids=["idle limit", "SIGINT"])
+@BY
 async def test_what_still_waits_is_there_for_the_next_run(
-    job: Job, server: Server, crawl: Crawl, sent: signal.Signals | None
+    crawl: Crawl, server: Server, jobdir: dict[str, Any], is_stopped: bool
 ) -> None:
     site = server.site()
     site.robots = Reply(503)
-    process = job.start(site.urls(12), KOSTER_IDLE_LIMIT_SECS=100 if sent else 2)
-    await job.until_parked()
-    log = job.end(process, sent)
+    settings = {**jobdir, "KOSTER_IDLE_LIMIT_SECS": 100 if is_stopped else 2}
+    running = crawl.start(urls=site.urls(12), settings=settings)
+    result = await ended(crawl, site, running, is_stopped=is_stopped)
+    log = "\n".join(result.logged(logging.INFO))
     assert "Requests that still wait for their site: 12, of 1 sites." in log
     assert "kept for the next run: start the same crawl again to go on" in log
     assert f"Sites with the most: {site.url('')} (12)" in log
-    assert "'koster/parked': 12" in log
-    assert f"'finish_reason': '{'shutdown' if sent else 'robotstxt_waiting'}'" in log
     assert "Requests refused: 0, still waiting: 12. Copies of robots.txt" in log
-    assert "robotstxt/forbidden" not in log
     assert "Giving up" not in log
+    assert result.stats["koster/parked"] == 12
+    assert result.finish_reason == ("shutdown" if is_stopped else "robotstxt_waiting")
+    assert "robotstxt/forbidden" not in result.stats
     site.robots = OPEN
-    job.run([])
+    await crawl(settings=jobdir)
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(12))
-
-
-async def test_what_the_next_run_would_not_have_is_refused(
-    job: Job, server: Server, crawl: Crawl
-) -> None:
-    """Scrapy's own scheduler crawls what cannot be pickled before it ends, from memory."""
-    site = server.site()
-    site.robots = Reply(503)
-    start = """for n, url in enumerate(self.urls):
-            refused = lambda failure: print("refused", failure.request.url)
-            yield Request(url, errback=refused if n % 2 else None)"""
-    log = job.run(site.urls(6), start=start, KOSTER_IDLE_LIMIT_SECS=1)
-    assert "Requests that still wait for their site: 3, of 1 sites." in log
-    assert "'koster/deferred/dropped': 3" in log
-    site.robots = OPEN
-    job.run([])
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in (0, 2, 4))
 
 
 @pytest.mark.promise("docs/access.md", "A run with ROBOTSTXT_OBEY = False ignores the file")
 async def test_without_obedience_what_waited_is_crawled(
-    job: Job, server: Server, crawl: Crawl
+    crawl: Crawl, server: Server, jobdir: dict[str, Any]
 ) -> None:
     site = server.site()
     site.robots = Reply(503)
-    job.run(site.urls(5), KOSTER_IDLE_LIMIT_SECS=1)
-    scheduler = {"SCHEDULER": "scrapy_koster.DeferringScheduler", "ADDONS": {}}
-    job.run([], ROBOTSTXT_OBEY=False, **scheduler)
+    await crawl(urls=site.urls(5), settings={**jobdir, "KOSTER_IDLE_LIMIT_SECS": 1})
+    scheduler = {"SCHEDULER": "scrapy_koster.DeferringScheduler", "ROBOTSTXT_OBEY": False}
+    await crawl(settings={**jobdir, **scheduler}, robots=None)
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(5))

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
-from harness.server import Server, Site
+from harness.server import Server
 from scrapy.http import Response
 
 ENABLED = {
@@ -60,8 +60,12 @@ PAGES = {
 class Yielding(RecordingSpider):
     """Of each page two items, with a link to a further page between them."""
 
+    directives: Any = None
+
     def outputs(self, response: Response) -> Iterator[Any]:
         path = urlsplit(response.url).path
+        if path == "/none":
+            self.directives = response.meta["koster_page_directives"]
         if path.endswith("/next"):
             return
         yield {"item": 1, "page": path}
@@ -74,26 +78,11 @@ class Generator(Yielding):
         yield from self.outputs(response)
 
 
-class Returning(Yielding):
-    def page(self, response: Response) -> Any:
-        return list(self.outputs(response))
-
-
 class AsyncAwaiting(Yielding):
     async def page(self, response: Response) -> AsyncIterator[Any]:
         for output in self.outputs(response):
             await Crawl.sleep(0.001)
             yield output
-
-
-KINDS = [Generator, Returning, AsyncAwaiting]
-
-
-def site_of_pages(server: Server) -> Site:
-    site = server.site()
-    for path, (reply, _) in PAGES.items():
-        site.page(path, reply)
-    return site
 
 
 def paths(result: Any) -> set[str]:
@@ -109,14 +98,18 @@ def counted(result: Any) -> dict[str, int]:
 
 
 @pytest.mark.promise("docs/page-directives.md", "noindex drops items, nofollow drops links")
-@pytest.mark.parametrize("spider", KINDS)
+@pytest.mark.promise("docs/page-directives.md", "a callback sees the directives")
+@pytest.mark.parametrize("spider", [Generator, AsyncAwaiting])
 async def test_exactly_what_is_allowed_comes_out(
     crawl: Crawl, server: Server, spider: type[Yielding]
 ) -> None:
-    site = site_of_pages(server)
+    site = server.site()
+    for path, (reply, _) in PAGES.items():
+        site.page(path, reply)
     result = await crawl(spider, urls=[site.url(path) for path in PAGES], settings=ENABLED)
     assert paths(result) == {*PAGES, *(f"{path}/next" for path in links(LINKS))}
     assert {request.path for request in site.requests} == {"/robots.txt", *paths(result)}
+    assert vars(result.crawler.spider)["directives"] == ["noindex", "nofollow"]
     for path in PAGES:
         of_page = [item["item"] for item in result.items if item["page"] == path]
         assert of_page == ([1, 2] if path in links(ITEMS) else [])
@@ -135,37 +128,3 @@ async def test_exactly_what_is_allowed_comes_out(
     assert told[-1].startswith(
         f"Dropped because their pages say so: nofollow: {nofollow}, noindex: {noindex}."
     )
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"KOSTER_PAGE_DIRECTIVES": []},
-        {"ROBOTSTXT_OBEY": False},
-        {"KOSTER_DRY_RUN": True},
-    ],
-)
-async def test_all_comes_out_where_it_is_switched_off(
-    crawl: Crawl, server: Server, settings: dict[str, Any]
-) -> None:
-    site = site_of_pages(server)
-    result = await crawl(
-        Generator, urls=[site.url(path) for path in PAGES], settings={**ENABLED, **settings}
-    )
-    assert paths(result) == {*PAGES, *(f"{path}/next" for path in PAGES)}
-    assert len(result.items) == 2 * len(PAGES)
-    assert bool(counted(result)) == ("KOSTER_DRY_RUN" in settings)
-    assert not [line for line in result.logged(logging.WARNING) if "RobotsMeta" in line]
-
-
-@pytest.mark.promise("docs/page-directives.md", "a callback sees the directives")
-async def test_a_callback_sees_the_directives(crawl: Crawl, server: Server) -> None:
-    class Seeing(RecordingSpider):
-        seen: Any = None
-
-        def page(self, response: Response) -> Any:
-            type(self).seen = response.meta["koster_page_directives"]
-
-    site = site_of_pages(server)
-    await crawl(Seeing, urls=[site.url("/none")], settings=ENABLED)
-    assert Seeing.seen == ["noindex", "nofollow"]
