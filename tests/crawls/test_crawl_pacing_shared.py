@@ -6,7 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
 from harness.crawling import Crawl
 from harness.replies import Reply, redirect
 from harness.server import Server, Site
@@ -17,8 +16,6 @@ from scrapy_koster import RobotsUnavailable
 OBEY: dict[str, Any] = {"KOSTER_CRAWL_DELAY": "obey"}
 EARLY_SECS = 0.01
 ON_ITS_WAY_SECS = 0.05
-# A Redis has a clock of its own, which does not jump.
-SHARED = ["sqlite", pytest.param("redis", marks=pytest.mark.real_time)]
 
 
 def robots(secs: float, **headers: str) -> Reply:
@@ -32,12 +29,11 @@ def gaps(site: Site) -> list[float]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
-@pytest.mark.parametrize("name", SHARED)
 async def test_a_turn_lasts_until_its_request_is_sent(
-    crawl: Crawl, server: Server, tmp_path: Path, name: str
+    crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
     """It waits in its slot for longer than a gap: another process has had its turn by then."""
-    settings = OBEY | place_of(name, tmp_path).settings()
+    settings = OBEY | place_of("sqlite", tmp_path).settings()
     slow = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 1.3}
     site = server.site()
     site.robots = robots(0.5)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from harness.crawling import Crawl
 from harness.server import Server
-from scrapy.robotstxt import ProtegoRobotParser
 
 BY_ROBOT = """\
 User-agent: figtree
@@ -32,9 +31,7 @@ MOZILLA = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36"
 @pytest.mark.parametrize(
     ("said", "refused", "warned"),
     [
-        ("FigTree/0.1 (+http://fict.org)", "/for/figtree", False),
         (MOZILLA, "/for/mozilla", True),
-        ("*", "/for/others", True),
         ("", "/for/figtree", False),
     ],
 )
@@ -55,16 +52,9 @@ async def test_a_whole_header_as_the_name(
 PYTHON = "scrapy.robotstxt.PythonRobotParser"
 
 
-class TheirParser(ProtegoRobotParser):
-    """A parser of the project's own."""
-
-
 @pytest.mark.parametrize(
     ("settings", "warned"),
     [
-        ({}, False),
-        ({"ROBOTSTXT_PARSER": PYTHON}, True),
-        ({"ROBOTSTXT_PARSER": TheirParser}, True),
         ({"ROBOTSTXT_PARSER": "nowhere.Parser"}, True),
         ({"ROBOTSTXT_PARSER": PYTHON, "KOSTER_PARSER": PYTHON}, False),
         ({"ROBOTSTXT_PARSER": PYTHON, "KOSTER_PARSER": None}, True),
