@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -32,12 +31,9 @@ ALONE: dict[str, Any] = {"ROBOTSTXT_OBEY": True, "DOWNLOADER_MIDDLEWARES": {Kost
 """Without the add-on, and so with Scrapy's Downloader."""
 
 
-@pytest.mark.parametrize("spelt", [str, str.upper])
-async def test_a_host_header_that_names_the_same(
-    crawl: Crawl, server: Server, spelt: Callable[[str], str]
-) -> None:
+async def test_a_host_header_that_names_the_same(crawl: Crawl, server: Server) -> None:
     site = server.site(host="localhost")
-    headers = {"Host": spelt(site.url()[7:].strip("/"))}
+    headers = {"Host": site.url()[7:].strip("/").upper()}
     result = await crawl(urls=[site.url("/x")], headers=headers)
     assert result.fetched == (site.url("/x"),)
 

@@ -69,8 +69,9 @@ class WithFuture(Sharing):
 
 
 @pytest.mark.promise("docs/access.md", "a callback that waits for a picture is given up")
-@pytest.mark.parametrize("spider", [WithLogo, WithFuture])
-@pytest.mark.parametrize("is_down", [True, False])
+@pytest.mark.parametrize(
+    ("spider", "is_down"), [(WithLogo, True), (WithFuture, True), (WithFuture, False)]
+)
 async def test_the_idle_limit_holds(
     crawl: Crawl, server: Server, tmp_path: Path, spider: type[Sharing], is_down: bool
 ) -> None:

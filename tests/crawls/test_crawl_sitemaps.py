@@ -55,17 +55,13 @@ def robots_of(*sites: Site) -> dict[str, Any]:
 
 
 @pytest.mark.promise("docs/recipes.md", "RobotsSitemapMixin")
-@pytest.mark.parametrize(("spider", "times"), [(Plain, 2), (Ours, 1)])
-async def test_each_robots_txt_is_requested_once(
-    crawl: Crawl, server: Server, *, spider: type[Plain], times: int
-) -> None:
-    sites = [mapped(server) for _ in range(3)]
-    result = await crawl(spider, **robots_of(*sites))
-    assert [site.asked("/robots.txt") for site in sites] == [times] * 3
-    wanted = {site.url(path) for site in sites for path in ("/1", "/2")}
-    assert set(result.fetched) == wanted
-    assert len(result.fetched) == 6
-    assert result.stats["koster/forbidden/rule"] == 3
+async def test_each_robots_txt_is_requested_once(crawl: Crawl, server: Server) -> None:
+    sites = [mapped(server) for _ in range(2)]
+    result = await crawl(Ours, **robots_of(*sites))
+    assert [site.asked("/robots.txt") for site in sites] == [1, 1]
+    wanted = [site.url(path) for site in sites for path in ("/1", "/2")]
+    assert sorted(result.fetched) == sorted(wanted)
+    assert result.stats["koster/forbidden/rule"] == 2
 
 
 async def test_without_the_middleware_it_is_a_sitemap_spider(crawl: Crawl, server: Server) -> None:

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 from harness import forks
-from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.crawling import Crawl, RecordingSpider
 from harness.server import Server
 from scrapy.exceptions import NotConfigured
 
 from scrapy_koster import (
     DeferringScheduler,
-    KosterMiddleware,
     RobotsForbidden,
 )
 from scrapy_koster.crawl.engine.compat import robots_parsed
@@ -37,17 +36,6 @@ def collected() -> Iterator[None]:
     """What is left open comes up here, and not in the next module."""
     yield
     gc.collect()
-
-
-async def obeys(crawl: Crawl, server: Server, **settings: Any) -> CrawlResult:
-    site = server.site()
-    site.robots = RULES
-    urls = [site.url("/private"), site.url("/page")]
-    result = await crawl(urls=urls, settings={**DEFAULT_PATH, **settings})
-    assert result.fetched == (site.url("/page"),)
-    assert [type(error) for _, error in result.refused] == [RobotsForbidden]
-    assert site.asked("/private") == 0
-    return result
 
 
 # Where it is started.
@@ -76,14 +64,12 @@ def project(folder: Path, _monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "scrapy.cfg").write_text("[settings]\n")
 
 
-WHERE = pytest.mark.parametrize(
-    "where", [nothing, settings_module, project], ids=lambda where: where.__name__
-)
-
-
 @pytest.mark.promise("docs/reliability.md", "no scrapy.cfg: rules are obeyed")
-@WHERE
-@pytest.mark.parametrize("settings", [{}, IN_MEMORY], ids=["sqlite", "memory"])
+@pytest.mark.parametrize(
+    ("where", "settings"),
+    [(nothing, DEFAULT_PATH), (settings_module, DEFAULT_PATH), (project, IN_MEMORY)],
+    ids=["nothing", "settings module", "project, in memory"],
+)
 async def test_obeys_wherever_it_is_started(
     crawl: Crawl,
     server: Server,
@@ -94,9 +80,15 @@ async def test_obeys_wherever_it_is_started(
     settings: dict[str, Any],
 ) -> None:
     where(folder, monkeypatch)
-    result = await obeys(crawl, server, **settings)
+    site = server.site()
+    site.robots = RULES
+    result = await crawl(urls=[site.url("/private"), site.url("/page")], settings=settings)
+    assert result.fetched == (site.url("/page"),)
+    assert result.errors == {site.url("/private"): RobotsForbidden}
+    assert site.asked("/private") == 0
     assert not result.warnings
-    assert (folder / ".scrapy/koster/robots.sqlite3").exists() == (not settings)
+    is_in_memory = settings is IN_MEMORY
+    assert (folder / ".scrapy/koster/robots.sqlite3").exists() is not is_in_memory
 
 
 # What goes wrong.
@@ -162,14 +154,3 @@ def test_the_commands_without_a_scrapy_cfg(
         assert (ran.returncode, ran.stderr) == (status, "")
         assert says in ran.stdout
     assert (folder / ".scrapy/koster/robots.sqlite3").exists()
-
-
-class Subclass(KosterMiddleware):
-    """A middleware of the user's own, in the place of ours."""
-
-
-SUBCLASS = {"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, Subclass: 100}}
-
-
-async def test_a_subclass_in_the_place_of_our_middleware(crawl: Crawl, server: Server) -> None:
-    await obeys(crawl, server, **SUBCLASS)

@@ -44,16 +44,14 @@ async def test_a_file_that_was_cut_is_fetched_again_when_more_is_read(
 @pytest.mark.parametrize(
     ("headers", "settings", "asked"),
     [
-        ({"Cache-Control": f"max-age={20 * DAY}"}, {}, 1),
         (
             {"Cache-Control": f"max-age={20 * DAY}"},
             {"KOSTER_EXPIRY_MIN_SECS": 0, "KOSTER_EXPIRY_MAX_SECS": 0},
             2,
         ),
-        ({}, {"KOSTER_EXPIRY_MIN_SECS": 0, "KOSTER_EXPIRY_MAX_SECS": 0}, 1),
         ({}, {"KOSTER_EXPIRY_SECS": 0}, 2),
     ],
-    ids=["as before", "stated", "by default, and KOSTER_EXPIRY_MAX_SECS", "by default"],
+    ids=["stated", "by default"],
 )
 async def test_a_copy_lives_as_the_settings_of_today_say(
     crawl: Crawl, server: Server, *, headers: dict[str, str], settings: dict[str, Any], asked: int

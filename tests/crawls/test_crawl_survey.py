@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, Running
-from harness.replies import Gate, Reply
+from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.http import Response
@@ -193,17 +193,19 @@ class Behind:
 
 
 @pytest.mark.promise("docs/commands.md", "survey: no page is fetched")
-@pytest.mark.parametrize("by_hand", [False, True])
 async def test_no_page_is_fetched_whatever_the_project_has(
-    surveys: Surveys, server: Server, crawl: Crawl, *, by_hand: bool
+    surveys: Surveys, server: Server, crawl: Crawl
 ) -> None:
     Behind.urls.clear()
     site = server.site()
     site.robots = RULES
     paths = ["/", "/private", "/exempt", "/answered"]
-    placed: dict[Any, int] = {"scrapy_koster.KosterMiddleware": 940} if by_hand else {}
     settings = {
-        "DOWNLOADER_MIDDLEWARES": {Before: 10, Behind: 950, **placed},
+        "DOWNLOADER_MIDDLEWARES": {
+            Before: 10,
+            Behind: 950,
+            "scrapy_koster.KosterMiddleware": 940,
+        },
         "ADDONS": {"scrapy_koster.Addon": None},
         "ROBOTSTXT_OBEY": False,
         "KOSTER_DRY_RUN": True,
@@ -221,15 +223,3 @@ async def test_no_page_is_fetched_whatever_the_project_has(
     assert spider(result).undecided == {"a downloader middleware answered it": 1}
     assert spider(result).decided == 3
     assert numbers(result)["requests"]["refused"]["rule"] == 1
-
-
-async def test_it_does_not_begin_where_nothing_obeys(surveys: Surveys, server: Server) -> None:
-    class Remover:
-        def update_settings(self, settings: Settings) -> None:
-            settings["DOWNLOADER_MIDDLEWARES"].clear()
-
-    site = server.site()
-    running = surveys.start([site.url("/")], ADDONS={Remover: 600})
-    with pytest.raises(ValueError, match="needs a KosterMiddleware"):
-        await running.result()
-    assert site.requests == ()

@@ -12,12 +12,12 @@ import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Reply
 from harness.reports import tables_in
-from harness.server import Server, Site
+from harness.server import Server
 from scrapy import signals
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from scrapy_koster import RobotsForbidden, Usage, UsageMiddleware
+from scrapy_koster import RobotsForbidden, Usage
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.numbers import read
 
@@ -89,7 +89,6 @@ class Pages(RecordingSpider):
         super().__init__(**attributes)
         self.usages: dict[str, Usage] = {}
         self.dropped: dict[str, str] = {}
-        self.crawler_signals = None
 
     @classmethod
     def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
@@ -107,27 +106,21 @@ class Pages(RecordingSpider):
         self.dropped[item.url] = str(exception)
 
 
-def sites_of(server: Server) -> list[Site]:
-    found = []
+async def crawled(
+    crawl: Crawl, server: Server, **settings: Any
+) -> tuple[CrawlResult, Pages, list[str]]:
+    """A crawl of the page of each site, its spider, and the URLs in the order of the rows."""
+    urls = []
     for row in ROWS:
         site = server.site()
         site.robots = row.robots
         site.page("/page", Reply(body=META % row.head, headers={**HTML, **row.headers}))
-        found.append(site)
-    return found
-
-
-async def crawled(crawl: Crawl, server: Server, **settings: Any) -> tuple[CrawlResult, list[str]]:
-    """A crawl of the page of each site; what came of it, and the URLs in the order of the rows."""
-    urls = [site.url("/page") for site in sites_of(server)]
-    result = await crawl(Pages, urls=urls, settings={**FIGTREE, **settings})
-    return result, urls
-
-
-def spider_of(result: CrawlResult) -> Pages:
+        urls.append(site.url("/page"))
+    purposes = {"KOSTER_USAGE_PURPOSES": ["train-ai"]}
+    result = await crawl(Pages, urls=urls, settings={**FIGTREE, **purposes, **settings})
     spider = result.crawler.spider
     assert isinstance(spider, Pages)
-    return spider
+    return result, spider, urls
 
 
 def counted(result: CrawlResult) -> dict[str, int]:
@@ -146,23 +139,26 @@ STATED = {
 
 
 @pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_PURPOSES")
+@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_FIELD")
 async def test_the_table_with_report(crawl: Crawl, server: Server) -> None:
-    result, urls = await crawled(crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"])
-    assert {url: str(usage) for url, usage in spider_of(result).usages.items()} == {
-        url: row.says for url, row in zip(urls, ROWS, strict=True)
-    }
+    result, spider, urls = await crawled(crawl, server, KOSTER_USAGE_FIELD="usage")
+    says = {url: row.says for url, row in zip(urls, ROWS, strict=True)}
+    assert {url: str(usage) for url, usage in spider.usages.items()} == says
     assert {item.url for item in result.items} == set(urls)
-    assert not any(item.usage for item in result.items)
+    for item in result.items:
+        preferences = item.usage["preferences"]
+        assert ", ".join(f"{label}={p}" for label, p in preferences.items()) == says[item.url]
+    [item] = [item for item in result.items if item.url == urls[1]]
+    [statement] = item.usage["statements"]
+    assert statement["line"] == 3
+    assert statement["preferences"] == {"train-ai": "n"}
     assert counted(result) == STATED
     assert not result.refused
 
 
 @pytest.mark.promise("docs/usage.md", 'KOSTER_USAGE_ACTION = "drop"')
 async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
-    result, urls = await crawled(
-        crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"], KOSTER_USAGE_ACTION="drop"
-    )
-    spider = spider_of(result)
+    result, spider, urls = await crawled(crawl, server, KOSTER_USAGE_ACTION="drop")
     assert {item.url for item in result.items} == {
         url for url, row in zip(urls, ROWS, strict=True) if not row.dropped
     }
@@ -184,12 +180,12 @@ async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
 
 
 @pytest.mark.promise("docs/usage.md", 'KOSTER_USAGE_ACTION = "refuse"')
+@pytest.mark.promise("docs/usage.md", "copies expire after a day")
 async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    result, urls = await crawled(
+    result, _, urls = await crawled(
         crawl,
         server,
-        KOSTER_USAGE_PURPOSES=["train-ai"],
         KOSTER_USAGE_ACTION="refuse",
         KOSTER_REPORT=str(page),
         KOSTER_SQLITE_PATH=str(tmp_path / "robots.sqlite3"),
@@ -205,6 +201,8 @@ async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Pat
             verdict.because() == f"{rows[url].by}, which disallows a use in KOSTER_USAGE_PURPOSES"
         )
         assert verdict.to_dict()["line"] == 3
+        assert verdict.known.expires - verdict.known.fetched == pytest.approx(86_400)  # type: ignore[union-attr]
+    assert sum("expire after 86400 s" in line for line in result.logged(logging.INFO)) == 1
     assert {item.url for item in result.items} == {
         url for url, row in rows.items() if not row.dropped
     }
@@ -234,66 +232,19 @@ async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Pat
 
 @pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_UNKNOWN")
 async def test_what_is_unknown_may_be_dropped(crawl: Crawl, server: Server) -> None:
-    result, urls = await crawled(
-        crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"], KOSTER_USAGE_ACTION="drop",
-        KOSTER_USAGE_UNKNOWN="drop",
-    )  # fmt: skip
+    result, spider, urls = await crawled(
+        crawl, server, KOSTER_USAGE_ACTION="drop", KOSTER_USAGE_UNKNOWN="drop"
+    )
     assert [item.url for item in result.items] == [urls[2]]
     assert counted(result) == {**STATED, "dropped": 9}
     unknown = "train-ai is unknown (KOSTER_USAGE_UNKNOWN)"
-    assert spider_of(result).dropped[urls[0]] == f"The page may not be used: {unknown}"
+    assert spider.dropped[urls[0]] == f"The page may not be used: {unknown}"
 
 
 async def test_a_dry_run_counts_and_keeps_all(crawl: Crawl, server: Server) -> None:
-    result, urls = await crawled(
-        crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"], KOSTER_USAGE_ACTION="refuse",
-        KOSTER_DRY_RUN=True, KOSTER_USAGE_FIELD="usage",
-    )  # fmt: skip
+    result, _, urls = await crawled(
+        crawl, server, KOSTER_USAGE_ACTION="refuse", KOSTER_DRY_RUN=True
+    )
     assert {item.url for item in result.items} == set(urls)
     assert counted(result) == {**STATED, "dropped": 6, "refused": 3}
     assert result.stats["koster/dry_run/forbidden"] == 3
-    assert all(item.usage for item in result.items)
-
-
-@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_FIELD")
-async def test_a_field_of_each_item(crawl: Crawl, server: Server) -> None:
-    result, urls = await crawled(crawl, server, KOSTER_USAGE_FIELD="usage")
-    rows = dict(zip(urls, ROWS, strict=True))
-    for item in result.items:
-        preferences = item.usage["preferences"]
-        assert ", ".join(f"{label}={p}" for label, p in preferences.items()) == rows[item.url].says
-    [item] = [item for item in result.items if item.url == urls[1]]
-    [statement] = item.usage["statements"]
-    assert statement["line"] == 3
-    assert statement["preferences"] == {"train-ai": "n"}
-    assert counted(result) == STATED
-
-
-@pytest.mark.promise("docs/usage.md", "copies expire after a day")
-@pytest.mark.parametrize(
-    ("settings", "secs"),
-    [
-        ({}, 604_800),
-        ({"KOSTER_USAGE_PURPOSES": ["search"]}, 86_400),
-        ({"KOSTER_USAGE_PURPOSES": ["search"], "KOSTER_EXPIRY_SECS": 60}, 60),
-    ],
-)
-async def test_a_crawl_with_purposes_keeps_copies_for_a_day(
-    crawl: Crawl, server: Server, settings: dict[str, Any], secs: int
-) -> None:
-    site = server.site()
-    site.robots = "User-agent: *\nDisallow: /\n"
-    result = await crawl(Pages, urls=[site.url("/")], settings={**FIGTREE, **settings})
-    [verdict] = result.verdicts
-    known = verdict.known
-    assert known.expires - known.fetched == pytest.approx(secs)  # type: ignore[union-attr]
-    said = [line for line in result.logged(logging.INFO) if "expire after 86400 s" in line]
-    assert len(said) == len(settings.get("KOSTER_USAGE_PURPOSES", []))
-
-
-async def test_without_its_settings_nothing_of_it_runs(crawl: Crawl, server: Server) -> None:
-    result, urls = await crawled(crawl, server)
-    assert result.crawler.get_spider_middleware(UsageMiddleware) is None
-    assert {item.url for item in result.items} == set(urls)
-    assert spider_of(result).usages == {}
-    assert counted(result) == {}

@@ -51,9 +51,8 @@ HANDLERS = {
 WAYS = [
     (name, scheme, way)
     for name in HANDLERS
-    for scheme in ("http", "https")
-    for way in ("direct", "proxy")
-    if name != "HTTP/2" or (scheme, way) == ("https", "direct")  # that is all it can
+    for scheme, way in (("http", "proxy"), ("https", "direct"))
+    if name != "HTTP/2" or scheme == "https"  # that is all it can
 ]
 
 
@@ -129,10 +128,9 @@ async def test_all_that_a_site_receives_is_allowed(
     site.robots = Reply(body=robots)
     meta, asked_at = {}, site
     if way == "proxy":
-        asked_at = proxy = server.site() if scheme == "http" else server.proxy()
-        proxy.page(site.url("/robots.txt"), Reply(body=robots))
-        meta["proxy"] = proxy.url()
-        asked_at = proxy if scheme == "http" else site
+        asked_at = server.site()
+        asked_at.page(site.url("/robots.txt"), Reply(body=robots))
+        meta["proxy"] = asked_at.url()
 
     def urls() -> Iterator[str]:
         while True:
