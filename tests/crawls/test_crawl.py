@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl, RecordingSpider, Robots
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy import Request
@@ -40,46 +40,39 @@ BY_HAND = {
         "scrapy_koster.KosterMiddleware": 100,
     },
 }
+MANY = {"CONCURRENT_REQUESTS": 64, "CONCURRENT_REQUESTS_PER_DOMAIN": 64}
 
 
-def waiting(site: Site, requests: int, concurrency: int) -> dict[str, Any]:
+def slow(server: Server) -> Site:
+    """Return a site whose robots.txt forbids all and comes late."""
+    site = server.site()
     site.robots = Reply(body=FORBIDDEN, delay=0.5)
-    return {
-        "urls": site.urls(requests),
-        "settings": {
-            "CONCURRENT_REQUESTS": concurrency,
-            "CONCURRENT_REQUESTS_PER_DOMAIN": concurrency,
-        },
-    }
+    return site
 
 
 @pytest.mark.promise("README.md", "Every request waits for the rules and obeys them")
-async def test_all_who_wait_for_one_robots_txt_obey_it(crawl: Crawl, server: Server) -> None:
-    site, requests = server.site(), 100
-    result = await crawl(**waiting(site, requests, 64))
+@pytest.mark.promise("docs/access.md", "Requests that do not pass the scheduler wait in place")
+@pytest.mark.parametrize(
+    ("robots", "settings"),
+    [("koster", {}), (None, BY_HAND)],
+    ids=["in the scheduler", "in place, without our scheduler"],
+)
+async def test_all_who_wait_for_one_robots_txt_obey_it(
+    crawl: Crawl, server: Server, robots: Robots, settings: dict[str, Any]
+) -> None:
+    site, requests = slow(server), 100
+    result = await crawl(urls=site.urls(requests), robots=robots, settings=MANY | settings)
     assert [request.path for request in site.requests] == ["/robots.txt"]
     assert result.stats["robotstxt/forbidden"] == requests
     assert len(result.refused) == requests
     assert all(isinstance(error, RobotsForbidden) for _, error in result.refused)
 
 
-@pytest.mark.promise("docs/access.md", "Requests that do not pass the scheduler wait in place")
-async def test_all_who_wait_in_place_obey_it(crawl: Crawl, server: Server) -> None:
-    """Without our scheduler: the middleware by hand."""
-    site, requests = server.site(), 100
-    arguments = waiting(site, requests, 64)
-    arguments["settings"] |= BY_HAND
-    result = await crawl(**arguments, robots=None)
-    assert [request.path for request in site.requests] == ["/robots.txt"]
-    assert result.stats["robotstxt/forbidden"] == requests
-    assert len(result.refused) == requests
-
-
 @pytest.mark.promise("README.md", "Scrapy's own middleware can fetch forbidden pages")
 async def test_scrapys_own_middleware_fetches_forbidden_pages(crawl: Crawl, server: Server) -> None:
-    """What the tests above are for: they fail with it."""
-    site = server.site()
-    await crawl(**waiting(site, 40, 16), robots="scrapy")
+    """What the test above is for: it fails with that middleware."""
+    site = slow(server)
+    await crawl(urls=site.urls(40), settings=MANY, robots="scrapy")
     assert len(site.pages_asked) > 0
 
 
@@ -197,17 +190,6 @@ async def test_our_parser_in_scrapys_own_middleware(crawl: Crawl, server: Server
         robots="scrapy",
     )
     assert list(result.fetched) == [site.url("/other")]
-
-
-@pytest.mark.promise("docs/settings.md", "KOSTER_PARSER may be one of Scrapy's parsers")
-async def test_another_parser_in_our_middleware(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(body="User-agent: *\nDisallow: /*/private\n")
-    settings = {"KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser"}
-    result = await crawl(urls=[site.url("/a/private"), site.url("/b")], settings=settings)
-    assert list(result.fetched) == [site.url("/b")]
-    [verdict] = result.verdicts
-    assert verdict.rule is None
 
 
 @pytest.mark.promise("README.md", "KOSTER_DRY_RUN logs and counts refusals, and sends all")

@@ -11,6 +11,7 @@ from harness.virtual import TIME
 pytestmark = pytest.mark.crawl
 
 
+@pytest.mark.promise("README.md", "A failing site does not hold up the others")
 @pytest.mark.promise("docs/access.md", "a healthy site does not wait for sites that hang")
 async def test_300_hanging_sites_delay_a_healthy_one_by_3_seconds(
     crawl: Crawl, server: Server

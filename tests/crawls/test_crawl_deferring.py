@@ -7,13 +7,11 @@ import os
 import random
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 from harness.crawling import Crawl
 from harness.replies import Answer, Hang, Raw, Reply, Reset, redirect, truncated
-from harness.server import Server, Site
+from harness.server import Server
 from harness.sizes import so_many
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
@@ -27,46 +25,6 @@ QUICK = {
     # Scrapy starts so many tasks for the output of each callback.
     "CONCURRENT_ITEMS": 1,
 }
-
-
-# A site that hangs.
-
-
-def one_of_five(server: Server, net: int, *, hangs: bool) -> tuple[list[Site], dict[str, Any]]:
-    """A crawl of four healthy sites, and of one that hangs while 200 requests wait for it."""
-    healthy = [server.site(host=f"127.0.{net}.{n}") for n in range(1, 5)]
-    for site in healthy:
-        site.pages(Reply(body="page", delay=0.2))
-    sites = list(healthy)
-    if hangs:
-        hanging = server.site(host=f"127.0.{net}.5")
-        hanging.robots = Hang()
-        sites.insert(0, hanging)
-    urls = [site.url(f"/page{n}") for n in range(200) for site in sites]
-    settings = {
-        "CONCURRENT_REQUESTS": 16,
-        "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
-        "CONCURRENT_ITEMS": 1,
-        "LOG_LEVEL": "INFO",
-    }
-    return healthy, {"urls": urls, "settings": settings}
-
-
-@pytest.mark.promise("README.md", "A failing site does not hold up the others")
-@pytest.mark.timed
-async def test_a_site_that_hangs_takes_nothing_from_the_others(
-    crawl: Crawl, server: Server
-) -> None:
-    """Beside a control run, at the same time: what slows the machine slows both."""
-    alone, control = one_of_five(server, 3, hangs=False)
-    beside, trial = one_of_five(server, 4, hangs=True)
-    running = [crawl.start(**control), crawl.start(**trial)]
-    await crawl.sleep(6)
-    pages = [sum(len(site.pages_asked) for site in sites) for sites in (alone, beside)]
-    for each in running:
-        await each.stop()
-    assert pages[0] > 100
-    assert pages[1] >= 0.95 * pages[0]
 
 
 # A site that comes back.
@@ -147,23 +105,6 @@ async def test_a_restart_does_not_hammer_a_site_that_fails(crawl: Crawl, server:
         result = await crawl(urls=site.urls(3), settings=settings)
         assert site.asked("/robots.txt") == 1
         assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 3
-
-
-async def test_a_redirect_of_a_request_that_waited_meets_the_dupefilter(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    site.page("/old", redirect(site.url("/seen")))
-    jobdir = {"JOBDIR": str(tmp_path / "job"), "KOSTER_DEFER_FIRST_SECS": 0.2}
-    urls = [site.url("/seen"), site.url("/old")]
-    running = crawl.start(urls=urls, settings=jobdir)
-    await crawl.until(lambda: site.asked("/robots.txt") > 0)
-    await running.stop()
-    site.robots = Reply(body="")
-    result = await crawl(urls=[], settings=jobdir)
-    assert Counter(site.pages_asked) == {"/seen": 1, "/old": 1}
-    assert result.stats["dupefilter/filtered"] == 1
 
 
 # Many.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
@@ -11,7 +11,7 @@ from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request
 
-from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
 
 class Following(Around):
@@ -80,49 +80,3 @@ async def test_a_page_that_ends_at_a_site_that_was_not_asked(
     }
     assert other.asked("/robots.txt") == 1
     assert sum("ended at" in line for line in result.warnings) == 1
-
-
-class Heading(KosterMiddleware):
-    def process_response(self, request: Request, response: Any) -> Any:
-        response.headers.appendlist("X-Own", response.url)
-        return response
-
-
-class HeadingLater(KosterMiddleware):
-    async def process_response(self, request: Request, response: Any) -> Any:
-        response.headers.appendlist("X-Own", response.url)
-        return response
-
-
-class Seeing(RecordingSpider):
-    own: ClassVar[list[bytes]] = []
-
-    def page(self, response: Any) -> Any:
-        self.own.extend(response.headers.getlist("X-Own"))
-
-
-@pytest.mark.parametrize(
-    ("kind", "handlers"),
-    [(Heading, {"http": Following}), (HeadingLater, {})],
-    ids=["following", "Scrapy's"],
-)
-async def test_a_process_response_of_a_subclass_runs_too(
-    crawl: Crawl, site: Site, kind: type[KosterMiddleware], handlers: dict[str, Any]
-) -> None:
-    site.page("/moved", redirect(site.url("/private/1")))
-    Seeing.own.clear()
-    result = await ended(
-        crawl,
-        site.url("/open"),
-        site.url("/moved"),
-        spider=Seeing,
-        settings={
-            "DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, kind: 100},
-            "DOWNLOAD_HANDLERS": handlers,
-        },
-    )
-    assert Seeing.own == [site.url("/open").encode()]
-    [(url, error)] = result.refused
-    assert isinstance(error, RobotsForbidden)
-    assert error.verdict.url == site.url("/private/1")
-    assert url == (site.url("/moved") if handlers else site.url("/private/1"))

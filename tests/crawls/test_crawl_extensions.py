@@ -16,10 +16,7 @@ import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server, Site
-from scrapy import Request
 from scrapy.http import Response
-
-from scrapy_koster import RobotsUnavailable
 
 RULES = "User-agent: *\nDisallow: /secret\n"
 PICTURE = b64decode(
@@ -72,43 +69,6 @@ async def test_media_pipelines(crawl: Crawl, server: Server, tmp_path: Path) -> 
     assert not any("secret" in path for path in site.pages_asked)
     assert all(each.pages_asked == [] for each in others)
     assert result.seconds < 3 * IDLE_SECS + 2 * HEARTBEAT_SECS
-
-
-class Pictures(RecordingSpider):
-    """Each page has a picture on a site that hangs, which is downloaded past the scheduler."""
-
-    picture = ""
-
-    async def parse(self, response: Response, **arguments: Any) -> None:
-        self.fetched.append(response.url)
-        try:
-            await self.crawler.engine.download_async(Request(self.picture))
-        except RobotsUnavailable as error:
-            self.refused.append((self.picture, error))
-
-
-LIMITS: dict[str, tuple[type[RecordingSpider], dict[str, Any], str]] = {
-    "timeout": (RecordingSpider, {"CLOSESPIDER_TIMEOUT": 1.5}, "closespider_timeout"),
-    "page count, in place": (Pictures, {"CLOSESPIDER_PAGECOUNT": 2}, "closespider_pagecount"),
-}
-
-
-@pytest.mark.parametrize("limit", LIMITS)
-async def test_what_closes_a_spider(crawl: Crawl, server: Server, limit: str) -> None:
-    """It does so while requests wait: parked, and in place."""
-    spider, given, reason = LIMITS[limit]
-    site, hanging, failing, down = sites_of(server)
-    site.pages(Reply(200, "a page", delay=0.3))
-    waiting = [*hanging.urls(3), *failing.urls(3), *down.urls(3)]
-    settings = SOON | {"KOSTER_IDLE_LIMIT_SECS": 30, "CONCURRENT_REQUESTS": 20} | given
-    arguments = {"picture": failing.url("/picture")} if spider is Pictures else {}
-    result = await crawl(
-        spider, urls=[*waiting, *site.urls(30)], settings=settings, arguments=arguments
-    )
-    assert result.finish_reason == reason
-    assert result.stats["koster/parked"] >= len(waiting)  # and pages of the site, perhaps
-    assert result.seconds < 10
-    assert all(each.pages_asked == [] for each in (hanging, failing))
 
 
 # Many crawls in one process.

@@ -141,6 +141,7 @@ class Renders:
         return HtmlResponse(response.url, headers=headers, body=shown.encode(), request=request)
 
 
+@pytest.mark.promise("docs/settings.md", "KOSTER_PARSER may be one of Scrapy's parsers")
 async def test_a_middleware_that_renders_robots_txt(crawl: Crawl, server: Server) -> None:
     """The text is obeyed, and the log tells the cause once."""
     sites = [server.site(), server.site()]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.server import Server, Site
-from scrapy import Request, Spider
+from scrapy import Request
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
@@ -78,55 +77,11 @@ async def test_a_dry_run_filters_no_link(crawl: Crawl, site: Site) -> None:
     assert "koster/links/filtered" not in result.stats
 
 
-async def test_an_error_of_an_errback_is_reported_by_scrapy(crawl: Crawl, site: Site) -> None:
-    class Failing(Linking):
-        def fail(self, failure: Failure) -> Any:
-            raise ZeroDivisionError
-
-    with pytest.raises(AssertionError, match="ZeroDivisionError"):
-        await crawl(
-            Failing,
-            urls=[site.url("/")],
-            arguments={"links": ["/private", "/open"]},
-            settings=FILTER,
-        )
-    assert site.pages_asked == ["/", "/open"]
-
-
 # What it costs, and what is counted.
 
 
 FILTERED_LINKS = int(os.environ.get("FILTERED_LINKS", "400"))
-LINKS_OF_A_PAGE = max(100, FILTERED_LINKS // 1_000)
-KEPT_AT_MOST = 300
 """Refused requests that are alive at a time: those in reference cycles are freed now and then."""
-
-
-class Counting(Spider):
-    """Each of its pages has links of their own, all of them forbidden; it keeps none of them."""
-
-    name = "counting"
-    site: Site
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.count = 0
-        self.most_kept = 0
-        self._alive: WeakSet[Request] = WeakSet()
-
-    async def start(self) -> AsyncIterator[Any]:
-        for first in range(0, FILTERED_LINKS, LINKS_OF_A_PAGE):
-            yield Request(self.site.url(f"/page/{first}"), cb_kwargs={"first": first})
-
-    def parse(self, response: Response, first: int) -> Iterator[Request]:
-        for n in range(first, first + LINKS_OF_A_PAGE):
-            yield Request(response.urljoin(f"/private/{n}"), errback=self.refuse)
-
-    def refuse(self, failure: Failure) -> None:
-        assert isinstance(failure.value, RobotsForbidden)
-        self._alive.add(failure.request)  # type: ignore[attr-defined]  # set by Scrapy
-        self.count += 1
-        self.most_kept = max(self.most_kept, len(self._alive))
 
 
 @pytest.mark.promise("docs/reliability.md", "forbidden links: no link is in the JOBDIR")
@@ -136,13 +91,12 @@ async def test_many_links_leave_nothing_in_the_jobdir(
 ) -> None:
     job = tmp_path / "job"
     settings = FILTER | {"JOBDIR": str(job), "LOG_LEVEL": "INFO"}
-    result = await crawl(Counting, arguments={"site": site}, settings=settings)
-    spider = result.crawler.spider
-    assert isinstance(spider, Counting)
-    assert spider.count == result.stats["koster/links/filtered"] == FILTERED_LINKS
-    assert spider.most_kept <= KEPT_AT_MOST
-    assert enqueued(result) == FILTERED_LINKS // LINKS_OF_A_PAGE
-    assert result.stats["scheduler/dequeued/disk"] == enqueued(result)
+    links = [f"/private/{number}" for number in range(FILTERED_LINKS)]
+    result = await crawl(
+        Linking, urls=[site.url("/")], arguments={"links": links}, settings=settings
+    )
+    assert len(result.refused) == result.stats["koster/links/filtered"] == FILTERED_LINKS
+    assert enqueued(result) == result.stats["scheduler/dequeued/disk"] == 1
     assert b"private" not in b"".join(p.read_bytes() for p in job.rglob("*") if p.is_file())
 
 

@@ -17,11 +17,9 @@ from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.extensions.httpcache import DummyPolicy
 from scrapy.http import Response, TextResponse
-from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Copy, Failure, Known
-from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -179,39 +177,6 @@ async def test_one_that_is_not_to_be_cached_among_others(recorded: Recorded) -> 
     assert recorded.fetched == 0
 
 
-class UncachedFirst(RecordingSpider):
-    """Replays its URLs once a request that is not cached has come to its end."""
-
-    uncached: str
-
-    async def start(self) -> Any:
-        yield self.ask(Request(self.uncached, meta={"dont_cache": True}, dont_filter=True))
-
-    def fail(self, failure: Any) -> Any:
-        super().fail(failure)
-        if failure.request.url == self.uncached:
-            yield from map(self.ask, self.urls)
-
-    def page(self, response: Response) -> Any:
-        if "cached" not in response.flags:
-            yield from map(self.ask, self.urls)
-
-
-async def test_a_site_that_cannot_be_asked_is_replayed_all_the_same(recorded: Recorded) -> None:
-    await recorded.record()
-    recorded.store(recorded.copy())
-    recorded.site.robots = Reply(503)
-    spider = type("Spider", (UncachedFirst,), {"uncached": recorded.site.url("/uncached")})
-    result = await recorded.run(
-        spider=spider, KOSTER_UNAVAILABLE="disallow", KOSTER_DEFER_FIRST_SECS=600
-    )
-    no, uncached = recorded.site.url("/no"), recorded.site.url("/uncached")
-    assert result.errors == {uncached: RobotsUnavailable, no: RobotsForbidden}
-    assert len(result.fetched) == 2
-    assert recorded.site.asked("/robots.txt") == 1
-    assert recorded.fetched == 0
-
-
 class FetchesItself:
     """A downloader middleware that has a browser."""
 
@@ -236,22 +201,3 @@ async def test_no_middleware_before_the_cache_sees_what_was_not_decided(recorded
     assert result.errors == {recorded.site.url("/missing"): IgnoreRequest}
     assert asked == []
     assert recorded.fetched == 0
-
-
-class FailingParser(ProtegoRobotParser):
-    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
-        raise RuntimeError("not today")
-
-    @classmethod
-    def from_crawler(cls, crawler: Any, robotstxt_body: bytes) -> Any:
-        if robotstxt_body:
-            raise RuntimeError("not today")
-        return super().from_crawler(crawler, robotstxt_body)
-
-
-async def test_a_copy_that_cannot_be_read_closes_the_site(recorded: Recorded) -> None:
-    await recorded.record()
-    recorded.store(recorded.copy())
-    result = await recorded.run(KOSTER_PARSER=FailingParser, LOG_LEVEL="CRITICAL")
-    assert result.errors == dict.fromkeys(recorded.urls, ParserDefectError)
-    assert recorded.site.asked("/robots.txt") == 0

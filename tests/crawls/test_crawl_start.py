@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import forks
 from harness.crawling import Crawl, RecordingSpider
 from harness.server import Server
 from scrapy.exceptions import NotConfigured
 
 from scrapy_koster import (
-    DeferringScheduler,
     RobotsForbidden,
 )
 from scrapy_koster.crawl.engine.compat import robots_parsed
@@ -94,14 +89,6 @@ async def test_obeys_wherever_it_is_started(
 # What goes wrong.
 
 
-async def test_our_scheduler_with_scrapys_own_middleware(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = RULES
-    settings = {"SCHEDULER": DeferringScheduler}
-    result = await crawl(urls=[site.url("/private")], settings=settings, robots="scrapy")
-    assert result.fetched == ()
-
-
 # In the middle of a crawl.
 
 
@@ -131,26 +118,3 @@ async def test_a_handler_of_robots_parsed_that_raises_opens_no_site(
 
 
 # The commands.
-
-
-def test_the_commands_without_a_scrapy_cfg(
-    server: Server, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site = server.site()
-    site.robots = RULES
-    (tmp_path / "fict_settings.py").write_text("COMMANDS_MODULE = 'scrapy_koster.commands'\n")
-    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "fict_settings")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
-
-    def robots(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "scrapy", "robots", *arguments]
-        return forks.run(command, text=True, timeout=forks.ENDS_SECS)
-
-    for command, status, says in (
-        (("explain", site.url("/private")), 1, "forbidden"),
-        (("cache", "list"), 0, "HTTP 200"),
-    ):
-        ran = robots(*command)
-        assert (ran.returncode, ran.stderr) == (status, "")
-        assert says in ran.stdout
-    assert (folder / ".scrapy/koster/robots.sqlite3").exists()

@@ -5,39 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, CrawlResult
-from harness.replies import Asked, Reply
-from harness.server import Server, Site
+from harness.crawling import Crawl
+from harness.replies import Reply
+from harness.server import Server
 
 RULES = "User-agent: *\nDisallow: /first\nDisallow: /second\n"
-FIRST_LINES = {"KOSTER_MAX_BYTES": 40}
 DAY = 86_400
-
-
-def by_validator(asked: Asked) -> Reply:
-    if asked.header("If-None-Match"):
-        return Reply(304, headers={"ETag": '"1"'})
-    return Reply(200, RULES, headers={"ETag": '"1"'})
-
-
-async def pages(crawl: Crawl, site: Site, **settings: Any) -> tuple[list[str], CrawlResult]:
-    """Which pages a crawl fetches."""
-    site.robots = by_validator
-    urls = [site.url(path) for path in ("/first", "/second", "/page")]
-    result = await crawl(urls=urls, settings=settings)
-    return sorted(url.removeprefix(site.url("")) for url in result.fetched), result
-
-
-async def test_a_file_that_was_cut_is_fetched_again_when_more_is_read(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    assert (await pages(crawl, site, **FIRST_LINES))[0] == ["/page", "/second"]
-    assert (await pages(crawl, site))[0] == ["/page"]
-    assert site.asked("/robots.txt") == 2
-    assert [asked.header("If-None-Match") for asked in site.requests] == [None] * 5
-    assert (await pages(crawl, site))[0] == ["/page"]
-    assert site.asked("/robots.txt") == 2
 
 
 @pytest.mark.promise("docs/reliability.md", "copies stored under other settings")

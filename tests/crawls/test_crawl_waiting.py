@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import random
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -91,20 +90,6 @@ async def test_a_robots_txt_that_hangs_is_fetched_again(
     assert site.asked("/robots.txt") == 2
 
 
-async def test_what_is_asked_at_that_moment_is_waited_for(crawl: Crawl, server: Server) -> None:
-    """A site that hangs, until its time-out; one that answers late, for its pages."""
-    hanging, late = server.site(host="127.0.0.2"), server.site(host="127.0.0.3")
-    hanging.robots = Hang()
-    late.robots = Reply(body="", delay=2 * IDLE_SECS)
-    urls = [hanging.url("/"), late.url("/")]
-    settings = SOON | {"KOSTER_TIMEOUT_SECS": 3 * IDLE_SECS}
-    result = await crawl(urls=urls, settings=settings)
-    assert result.fetched == (late.url("/"),)
-    assert [url for url, _ in result.refused] == [hanging.url("/")]
-    assert hanging.asked("/robots.txt") == 2  # the idle limit begins anew with its first failure
-    assert 3 * IDLE_SECS <= result.seconds < 7 * IDLE_SECS + 10
-
-
 @pytest.mark.promise("docs/access.md", "while there is other work, a site is waited for")
 async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, server: Server) -> None:
     """KOSTER_DEFER_LIMIT_SECS bounds that, and the idle limit begins anew after each page."""
@@ -123,25 +108,19 @@ async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, serv
 
 
 class Fed(RecordingSpider):
-    """Is given a URL when it is idle, some seconds after its start, as from a queue."""
+    """Is given a URL when it is idle, as from a queue."""
 
-    after_secs = 0.0
     more = ""
-    fed_at = 0.0
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Fed:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.began = time.monotonic()
         crawler.signals.connect(spider.feed, signals.spider_idle)
         return spider
 
-    began = 0.0
-
     def feed(self) -> None:
-        if self.more and time.monotonic() >= self.began + self.after_secs:
+        if self.more:
             more, self.more = self.more, ""
-            self.fed_at = time.monotonic()
             self.crawler.engine.crawl(self.ask(more))
             raise DontCloseSpider
 
@@ -152,7 +131,7 @@ async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> N
     running = crawl.start(
         Fed,
         urls=[site.url("/first"), dead.url("/")],
-        arguments={"more": site.url("/second"), "after_secs": 3.0},
+        arguments={"more": site.url("/second")},
     )
     await crawl.until(lambda: "/second" in site.pages_asked, seconds=10)
     result = await running.stop()
@@ -313,52 +292,3 @@ def test_a_command_for_one_page_waits_for_one_answer(
     assert "scrapy fetch, shell, view and parse do not wait for a site to recover" in run.stderr
     assert "To wait until it recovers, run a crawl." in run.stderr
     assert "KOSTER_IDLE_LIMIT_SECS" not in run.stderr
-
-
-STUCK = """
-from scrapy import Request, Spider
-from scrapy.crawler import AsyncCrawlerProcess
-
-class Waiting(Spider):
-    name = "waiting"
-    start_urls = {urls!r}
-
-    async def parse(self, response):
-        await self.crawler.engine.download_async(Request({picture!r}))
-
-process = AsyncCrawlerProcess({settings!r})
-process.crawl(Waiting)
-process.start()
-"""
-
-
-@pytest.mark.parametrize("reactor", [True, pytest.param(False, marks=pytest.mark.long)])
-async def test_two_sigints_leave_no_error_of_ours(
-    crawl: Crawl, server: Server, tmp_path: Path, reactor: bool
-) -> None:
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    pictures.robots = Hang()
-    settings = {
-        "ADDONS": {"scrapy_koster.Addon": 500},
-        "TWISTED_REACTOR_ENABLED": reactor,
-        "TELNETCONSOLE_ENABLED": False,
-        "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
-        "LOG_FILE": "log",
-    }
-    script, log = tmp_path / "crawl.py", tmp_path / "log"
-    picture = pictures.url("/picture")
-    script.write_text(STUCK.format(urls=[site.url("/")], picture=picture, settings=settings))
-    process = forks.Popen([sys.executable, script], cwd=tmp_path)
-    await crawl.until(lambda: pictures.asked("/robots.txt") > 0, seconds=20)
-    process.send_signal(signal.SIGINT)
-    await crawl.until(lambda: "shutting down gracefully" in log.read_text(), seconds=20)
-    process.send_signal(signal.SIGINT)
-    process.wait(timeout=forks.ENDS_SECS)
-    for bad in (
-        "Unhandled error",
-        "never retrieved",
-        "was destroyed",
-        "] ERROR",
-        "Deferring visits",
-    ):
-        assert bad not in log.read_text()
