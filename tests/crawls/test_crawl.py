@@ -176,22 +176,6 @@ async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server
     assert seen == [(2.5, site.url("/page0"))]
 
 
-async def test_our_parser_in_scrapys_own_middleware(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(body=BY_ROBOT)
-    settings = {
-        "ROBOTSTXT_OBEY": True,
-        "ROBOTSTXT_PARSER": "scrapy_koster.KosterRobotParser",
-        "USER_AGENT": "FigTree/0.1",
-    }
-    result = await crawl(
-        urls=[site.url("/fig"), site.url("/other")],
-        settings=settings | {"CONCURRENT_REQUESTS": 1},
-        robots="scrapy",
-    )
-    assert list(result.fetched) == [site.url("/other")]
-
-
 @pytest.mark.promise("README.md", "KOSTER_DRY_RUN logs and counts refusals, and sends all")
 async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
     annotated: list[Verdict] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -38,22 +38,15 @@ class InTurn(RecordingSpider):
     """Asks for its URLs one after the other, whether they can be had or not."""
 
     async def start(self) -> Any:
-        yield self.number(0)
-
-    def number(self, number: int) -> Any:
-        return self.ask(self.urls[number], meta={"number": number})
+        yield self.ask(self.urls[0])
 
     def page(self, response: Any) -> Any:
-        yield from self.then(response.request)
+        number = len(self.fetched) + len(self.refused)
+        yield from map(self.ask, self.urls[number : number + 1])
 
     def fail(self, failure: Any) -> Any:
         super().fail(failure)
-        yield from self.then(failure.request)
-
-    def then(self, request: Any) -> Iterator[Any]:
-        number = request.meta["number"] + 1
-        if number < len(self.urls):
-            yield self.number(number)
+        yield from self.page(failure)
 
 
 async def in_turn(crawl: Crawl, site: Site, *paths: str, **settings: Any) -> CrawlResult:

@@ -43,18 +43,10 @@ def of_old_interface(kind: Any) -> Any:
     return Old
 
 
-def around_another(kind: Any) -> Any:
-    return type("Around", (Around,), {"kind": kind})
-
-
-@pytest.mark.parametrize(
-    ("kind", "make"),
-    [("http11.HTTP11", of_old_interface), ("_httpx.Httpx", around_another)],
-)
-async def test_it_works_and_obeys(crawl: Crawl, server: Server, kind: str, make: Any) -> None:
+async def test_a_handler_of_the_old_interface(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
-    settings = {"DOWNLOAD_HANDLERS": {"http": make(loaded(kind))}}
+    settings = {"DOWNLOAD_HANDLERS": {"http": of_old_interface(loaded("http11.HTTP11"))}}
     result = await crawl(urls=[site.url(path) for path in PAGES], settings=settings)
     assert sorted(site.pages_asked) == sorted(ALLOWED)
     assert {type(error) for _, error in result.refused} == {RobotsForbidden}

@@ -103,35 +103,6 @@ async def test_disallowed(crawl: Crawl, server: Server, tmp_path: Path) -> None:
         assert numbers.outcomes["restricted"] == 2
 
 
-HIDDEN = "<!DOCTYPE html>\n<p>User-agent: *<br>\n<p>Disallow: /secret<br>\n"
-
-
-@pytest.mark.parametrize("parser", ["Strictest", "Koster"])
-async def test_a_page_with_hidden_rules_has_rules_for_a_parser_that_obeys_them(
-    crawl: Crawl, server: Server, tmp_path: Path, parser: str
-) -> None:
-    site = server.site()
-    site.robots = page(HIDDEN)
-    settings = {
-        "KOSTER_PARSER": f"scrapy_koster.{parser}RobotParser",
-        "KOSTER_REPORT": f"{tmp_path}/r.html",
-    }
-    result = await crawl(urls=site.urls(1, "/secret"), settings=settings)
-    is_obeyed = parser == "Strictest"
-    assert len(result.refused) == is_obeyed
-    [line] = announced(result)
-    words = (
-        "partly HTML. The lines in it that are rules are obeyed" if is_obeyed else "has no rules"
-    )
-    assert words in line
-    assert html_stats(result) == ({} if is_obeyed else {"koster/html/pages": 1})
-    summary = result.logged(logging.INFO, "scrapy_koster.crawl.messages.summary")[-1]
-    assert ("1 obeyed" in summary) is is_obeyed
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
-    assert read(report.database).outcomes["without robots.txt"] == (not is_obeyed)
-
-
 class Renders:
     """Shows each response as a browser does, and robots.txt, too."""
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from harness.comparison import SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Raw, Reply
@@ -51,15 +50,6 @@ def assert_harmless(result: CrawlResult, *said: str) -> None:
         assert words in messages
 
 
-async def test_of_a_host(crawl: Crawl, server: Server) -> None:
-    """Scrapy takes such a host as it is; a proxy is asked for it."""
-    proxy = server.site()
-    proxy.pages(Reply(503))
-    urls = [f"http://{host}/a" for host in HOSTS]
-    result = await crawl(urls=urls, meta={"proxy": proxy.url()}, settings=QUICK)
-    assert_harmless(result, "Giving up http://")
-
-
 ANSWERS = (
     Raw(b"HTTP/1.1 503 " + OCTETS + b"\r\n\r\n"),
     Raw(b"HTTP/1.1 200 OK\r\n" + OCTETS + b": x\r\n\r\n"),
@@ -69,14 +59,19 @@ ANSWERS = (
 )
 
 
-async def test_of_an_answer(crawl: Crawl, server: Server) -> None:
+async def test_of_hosts_and_answers(crawl: Crawl, server: Server) -> None:
+    """Scrapy takes such a host as it is; a proxy is asked for it."""
+    proxy = server.site()
+    proxy.pages(Reply(503))
+    through = {"proxy": proxy.url()}
     sites = [server.site() for _ in ANSWERS]
     for site, answer in zip(sites, ANSWERS, strict=True):
         site.robots = answer
+    agent = {"User-Agent": OCTETS.decode("latin-1")}
     urls = [site.url(path) for site in sites for path in ("/", f"/{NASTY}*")]
-    result = await crawl(
-        urls=urls, settings=QUICK, headers={"User-Agent": OCTETS.decode("latin-1")}
-    )
+    requests = [Request(url, headers=agent) for url in urls]
+    requests += [Request(f"http://{host}/a", headers=agent, meta=through) for host in HOSTS]
+    result = await crawl(urls=requests, settings=QUICK)
     assert_harmless(result, *(site.url("") for site in sites))
 
 
@@ -116,26 +111,3 @@ async def test_of_a_storage(crawl: Crawl, server: Server) -> None:
     assert_harmless(
         result, "this is not said again: Failing: StorageError: it raised OSError: \\x1b[2J"
     )
-
-
-class Parser:
-    """Somebody's, that cannot read."""
-
-    @classmethod
-    def from_crawler(cls, crawler: object, robotstxt_body: bytes) -> Parser:
-        if robotstxt_body:
-            raise ValueError(NASTY + SURROGATE)
-        return cls()
-
-    def allowed(self, url: str, user_agent: str) -> bool:
-        raise AssertionError
-
-
-async def test_of_a_parser(crawl: Crawl, server: Server) -> None:
-    """The error has a traceback: what the crawl fixture takes for a defect, as it is one."""
-    site = server.site()
-    site.robots = "User-agent: *\nDisallow: /\n"
-    with pytest.raises(AssertionError, match="errors that nobody expected") as caught:
-        await crawl(urls=[site.url("/")], settings={**QUICK, "KOSTER_PARSER": Parser})
-    assert all(line.isprintable() for line in str(caught.value).split("\n"))
-    assert site.pages_asked == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,32 +23,14 @@ ITEMS, LINKS = "items", "links"
 
 PAGES = {
     "/plain": (Reply(body="<p>x", headers=HTML), {ITEMS, LINKS}),
-    "/noindex": (Reply(body=META % ("robots", "noindex"), headers=HTML), {LINKS}),
-    "/nofollow": (Reply(body=META % ("ROBOTS", "NOFOLLOW"), headers=HTML), {ITEMS}),
     "/none": (Reply(body=META % ("robots", "none"), headers=HTML), set()),
-    "/all": (Reply(body=META % ("robots", "all"), headers=HTML), {ITEMS, LINKS}),
     "/named": (Reply(body=META % ("figtree", "nofollow"), headers=HTML), {ITEMS}),
     "/another": (Reply(body=META % ("webcrawler", "none"), headers=HTML), {ITEMS, LINKS}),
-    "/comment": (
-        Reply(body=f"<!-- {META % ('robots', 'none')} -->", headers=HTML),
-        {ITEMS, LINKS},
-    ),
     "/frames": (
         Reply(body=META.replace("body", "frameset") % ("robots", "nofollow"), headers=HTML),
         {ITEMS},
     ),
     "/header": (Reply(body="<p>x", headers={**HTML, "X-Robots-Tag": "noindex"}), {LINKS}),
-    "/headers": (
-        Reply(
-            body=META % ("robots", "index"),
-            headers=[
-                *HTML.items(),
-                ("X-Robots-Tag", "webcrawler: none"),
-                ("X-Robots-Tag", "figtree: nofollow"),
-            ],
-        ),
-        {ITEMS},
-    ),
     "/file.pdf": (
         Reply(body=b"%PDF", headers={"Content-Type": "application/pdf", "X-Robots-Tag": "none"}),
         set(),
@@ -57,12 +39,12 @@ PAGES = {
 """Each page of the site, and what may come of it."""
 
 
-class Yielding(RecordingSpider):
+class Generator(RecordingSpider):
     """Of each page two items, with a link to a further page between them."""
 
     directives: Any = None
 
-    def outputs(self, response: Response) -> Iterator[Any]:
+    def page(self, response: Response) -> Any:
         path = urlsplit(response.url).path
         if path == "/none":
             self.directives = response.meta["koster_page_directives"]
@@ -73,14 +55,9 @@ class Yielding(RecordingSpider):
         yield {"item": 2, "page": path}
 
 
-class Generator(Yielding):
-    def page(self, response: Response) -> Any:
-        yield from self.outputs(response)
-
-
-class AsyncAwaiting(Yielding):
+class AsyncAwaiting(Generator):
     async def page(self, response: Response) -> AsyncIterator[Any]:
-        for output in self.outputs(response):
+        for output in super().page(response):
             await Crawl.sleep(0.001)
             yield output
 
@@ -101,7 +78,7 @@ def counted(result: Any) -> dict[str, int]:
 @pytest.mark.promise("docs/page-directives.md", "a callback sees the directives")
 @pytest.mark.parametrize("spider", [Generator, AsyncAwaiting])
 async def test_exactly_what_is_allowed_comes_out(
-    crawl: Crawl, server: Server, spider: type[Yielding]
+    crawl: Crawl, server: Server, spider: type[Generator]
 ) -> None:
     site = server.site()
     for path, (reply, _) in PAGES.items():

@@ -11,42 +11,6 @@ import pytest
 from harness.crawling import Crawl
 from harness.server import Server
 
-BY_ROBOT = """\
-User-agent: figtree
-Disallow: /for/figtree
-
-User-agent: mozilla
-Disallow: /for/mozilla
-
-User-agent: *
-Disallow: /for/others
-"""
-PATHS = ["/page", "/for/figtree", "/for/mozilla", "/for/others"]
-MOZILLA = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36"
-
-
-# ROBOTSTXT_USER_AGENT
-
-
-@pytest.mark.parametrize(
-    ("said", "refused", "warned"),
-    [
-        (MOZILLA, "/for/mozilla", True),
-        ("", "/for/figtree", False),
-    ],
-)
-async def test_a_whole_header_as_the_name(
-    crawl: Crawl, server: Server, said: str, refused: str, *, warned: bool
-) -> None:
-    site = server.site()
-    site.robots = BY_ROBOT
-    settings = {"USER_AGENT": "FigTree/0.1 (+http://fict.org)", "ROBOTSTXT_USER_AGENT": said}
-    result = await crawl(urls=[site.url(path) for path in PATHS], settings=settings)
-    assert [url for url, _ in result.refused] == [site.url(refused)]
-    warnings = [line for line in result.warnings if "(section 3.2.1)" in line]
-    assert len(warnings) == warned
-
-
 # ROBOTSTXT_PARSER, KOSTER_PARSER
 
 PYTHON = "scrapy.robotstxt.PythonRobotParser"

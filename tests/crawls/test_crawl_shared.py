@@ -5,7 +5,7 @@ They are being scraped, and none of them is work.
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from harness.server import Server
 from scrapy import Request
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred
 
 from scrapy_koster import RobotsUnavailable
 
@@ -31,29 +31,9 @@ IN_TIME_SECS = 2 * IDLE_SECS + 2
 
 
 class Sharing(RecordingSpider):
-    """Its pages need one picture, which one callback downloads at a time."""
+    """Its pages need one picture, which the first callback downloads for all of them."""
 
     picture = ""
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.lock = DeferredLock()
-
-    async def download(self) -> None:
-        try:
-            await self.crawler.engine.download_async(Request(self.picture))
-        except RobotsUnavailable as error:
-            self.refused.append((self.picture, error))
-        else:
-            self.fetched.append(self.picture)
-
-
-class WithLogo(Sharing):
-    def page(self, response: Response) -> Any:
-        yield {"file_urls": [self.picture]}
-
-
-class WithFuture(Sharing):
     waiting: list[Deferred[None]] | None = None
 
     async def parse(self, response: Response, **arguments: Any) -> None:
@@ -63,27 +43,19 @@ class WithFuture(Sharing):
             await maybe_deferred_to_future(told)
             return
         self.waiting = []
-        await self.download()
+        with suppress(RobotsUnavailable):
+            await self.crawler.engine.download_async(Request(self.picture))
         for told in self.waiting:
             told.callback(None)
 
 
 @pytest.mark.promise("docs/access.md", "a callback that waits for a picture is given up")
-@pytest.mark.parametrize(
-    ("spider", "is_down"), [(WithLogo, True), (WithFuture, True), (WithFuture, False)]
-)
-async def test_the_idle_limit_holds(
-    crawl: Crawl, server: Server, tmp_path: Path, spider: type[Sharing], is_down: bool
-) -> None:
+@pytest.mark.parametrize("is_down", [True, False])
+async def test_the_idle_limit_holds(crawl: Crawl, server: Server, is_down: bool) -> None:
     site, pictures = server.site(), server.site(host="127.0.0.2")
     pictures.robots = Reply(503) if is_down else [Reply(503), Reply(503), Reply(body="")]
-    settings = SOON | {
-        "FILES_STORE": str(tmp_path),
-        "ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1},
-    }
-    result = await crawl(
-        spider, urls=site.urls(10), settings=settings, arguments={"picture": pictures.url("/logo")}
-    )
+    arguments = {"picture": pictures.url("/logo")}
+    result = await crawl(Sharing, urls=site.urls(10), settings=SOON, arguments=arguments)
     assert result.seconds < IN_TIME_SECS
     assert result.finish_reason == "finished"
     assert len(site.pages_asked) == 10

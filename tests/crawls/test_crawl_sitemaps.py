@@ -35,8 +35,8 @@ def mapped(server: Server, more: str = "") -> Site:
     return site
 
 
-class Plain(SitemapSpider):
-    name = "plain"
+class Ours(RobotsSitemapMixin, SitemapSpider):
+    name = "ours"
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -44,10 +44,6 @@ class Plain(SitemapSpider):
 
     def parse(self, response: Response) -> None:
         self.fetched.append(response.url)
-
-
-class Ours(RobotsSitemapMixin, Plain):
-    name = "ours"
 
 
 def robots_of(*sites: Site) -> dict[str, Any]:
@@ -62,13 +58,6 @@ async def test_each_robots_txt_is_requested_once(crawl: Crawl, server: Server) -
     wanted = [site.url(path) for site in sites for path in ("/1", "/2")]
     assert sorted(result.fetched) == sorted(wanted)
     assert result.stats["koster/forbidden/rule"] == 2
-
-
-async def test_without_the_middleware_it_is_a_sitemap_spider(crawl: Crawl, server: Server) -> None:
-    site = mapped(server)
-    result = await crawl(Ours, **robots_of(site), settings={"ROBOTSTXT_OBEY": False})
-    assert site.asked("/robots.txt") == 1
-    assert len(result.fetched) == 3
 
 
 class Asking(RecordingSpider):

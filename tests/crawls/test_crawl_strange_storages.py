@@ -5,7 +5,6 @@ Each is in memory, and called in a thread like one that waits for a disk.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable
@@ -76,27 +75,6 @@ async def test_that_hang(crawl: Crawl, server: Server, method: str) -> None:
         ends.set()
     assert result.seconds < 20
     assert "Strange: StorageError: a call has not ended within" in warning
-
-
-def raising(error: BaseException) -> Callable[[], Any]:
-    def call() -> Any:
-        raise error
-
-    return call
-
-
-@pytest.mark.parametrize(
-    ("method", "error"),
-    [
-        *((method, KeyError(1)) for method in ("from_settings", "get", "put", "visit", "close")),
-        ("claim", SystemExit()),
-        ("claim", asyncio.CancelledError()),
-    ],
-)
-async def test_that_raise(crawl: Crawl, server: Server, method: str, error: BaseException) -> None:
-    _, warning = await obeyed(crawl, server, strange(method, raising(error)))
-    assert "Strange: " in warning
-    assert type(error).__name__ in warning
 
 
 @pytest.mark.promise("docs/storage.md", "a storage that returns another type is a miss")

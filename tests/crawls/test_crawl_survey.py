@@ -25,33 +25,22 @@ RULES = "User-agent: *\nDisallow: /private\nDisallow: /b\n"
 PATHS = ["/", "/private/1", "/private/2", "/public", "/b;x", "/x/../private"]
 
 
-class Shown:
-    """What a survey has shown, the last of it."""
-
-    def __init__(self) -> None:
-        self.decided = self.sites = self.refused = 0
-
-    def show(self, *, decided: int, sites: int, refused: int) -> None:
-        assert (decided, sites, refused) >= (self.decided, self.sites, self.refused)
-        self.decided, self.sites, self.refused = decided, sites, refused
-
-
 class Surveys:
     """Surveys of lists, in crawls that share a storage."""
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
         self.seeds: list[Seeds] = []
-        self.shown = Shown()
+        self.shown: dict[str, int] = {}
 
     def start(self, urls: list[str], **settings: Any) -> Running:
         seeds = Seeds()
         self.seeds.append(seeds)
         assert list(seeds.read(io.BufferedReader(io.BytesIO("\n".join(urls).encode())))) == []
-        self.shown = Shown()
+        shown = self.shown = {"decided": 0}
         given = {**settings, **SURVEY_SETTINGS}
         given["ADDONS"] = survey_addons(Settings(settings))
-        arguments = {"seeds": seeds, "progress": self.shown.show}
+        arguments = {"seeds": seeds, "progress": shown.update}
         return self._crawl.start(SurveySpider, robots=None, settings=given, arguments=arguments)
 
     async def of(self, urls: list[str], **settings: Any) -> CrawlResult:
@@ -103,7 +92,7 @@ async def test_it_says_what_a_crawl_is_refused_then(
     urls = [site.url(path) for site in sites for path in PATHS]
     surveyed = await surveys.of(urls)
     assert [site.pages_asked for site in sites] == [[] for _ in sites]
-    assert spider(surveyed).decided == surveys.shown.decided == len(urls)
+    assert spider(surveyed).decided == surveys.shown["decided"] == len(urls)
     assert not spider(surveyed).undecided
     found = numbers(surveyed)
 
@@ -114,10 +103,10 @@ async def test_it_says_what_a_crawl_is_refused_then(
     grounds = Counter(verdict.ground.value for verdict in verdicts)
     assert Counter(found["requests"]["refused"]) == grounds
     assert found["requests"]["allowed"] == len(urls) - grounds.total() == len(crawled.fetched)
-    assert surveys.shown.refused == grounds.total()
+    assert surveys.shown["refused"] == grounds.total()
     lines = Counter((str(v.site), v.line) for v in verdicts if v.ground.value == "rule")
     assert {(r["site"], r["line"]): r["refused"] for r in found["rules"]} == lines
-    assert found["sites"] == surveys.shown.sites == len(sites)
+    assert found["sites"] == surveys.shown["sites"] == len(sites)
     assert found["outcomes"]["unavailable"] == 3
     assert found["about"]["title"] == f"Survey of {len(urls)} URLs"
 
@@ -131,8 +120,8 @@ async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
     gate, hanging, quick = server.gate(), server.site(), server.site()
     hanging.robots, quick.robots = Reply(gate=gate), RULES
     running = surveys.start(hanging.urls(50) + quick.urls(50), KOSTER_TIMEOUT_SECS=2)
-    await Crawl.until(lambda: surveys.shown.decided == 50)
-    assert surveys.shown.sites == 1
+    await Crawl.until(lambda: surveys.shown["decided"] == 50)
+    assert surveys.shown["sites"] == 1
     result = await running.result()
     gate.open()
     requests = numbers(result)["requests"]

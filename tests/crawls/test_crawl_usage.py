@@ -157,24 +157,28 @@ async def test_the_table_with_report(crawl: Crawl, server: Server) -> None:
 
 
 @pytest.mark.promise("docs/usage.md", 'KOSTER_USAGE_ACTION = "drop"')
+@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_UNKNOWN")
 async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
-    result, spider, urls = await crawled(crawl, server, KOSTER_USAGE_ACTION="drop")
-    assert {item.url for item in result.items} == {
-        url for url, row in zip(urls, ROWS, strict=True) if not row.dropped
+    settings = {"KOSTER_USAGE_ACTION": "drop", "KOSTER_USAGE_UNKNOWN": "drop"}
+    result, spider, urls = await crawled(crawl, server, **settings)
+    rows = dict(zip(urls, ROWS, strict=True))
+    [kept] = [url for url, row in rows.items() if "train-ai=y" in row.says]
+    assert [item.url for item in result.items] == [kept]
+    because = {
+        url: f"disallowed by {row.by}" if row.dropped else "unknown (KOSTER_USAGE_UNKNOWN)"
+        for url, row in rows.items()
+        if url != kept
     }
     assert spider.dropped == {
-        url: f"The page may not be used: train-ai is disallowed by {row.by}"
-        for url, row in zip(urls, ROWS, strict=True)
-        if row.dropped
+        url: f"The page may not be used: train-ai is {why}" for url, why in because.items()
     }
-    for row in ROWS:
-        by = f"train-ai is disallowed by {row.by}"
-        assert any(by in line for line in result.logged()) is row.dropped or not row.by
+    log = "\n".join(result.logged())
+    assert all(f"train-ai is {why}" in log for why in because.values())
     assert set(result.fetched) == set(urls)
-    assert counted(result) == {**STATED, "dropped": 6}
-    assert result.stats["item_dropped_count"] == 6
+    assert counted(result) == {**STATED, "dropped": 9}
+    assert result.stats["item_dropped_count"] == 9
     assert result.logged(logging.INFO, "scrapy_koster.crawl.components.usagemiddleware")[-1] == (
-        "Dropped because their pages may not be used for it: train-ai: 6."
+        "Dropped because their pages may not be used for it: train-ai: 9."
         ' KOSTER_USAGE_ACTION = "report" keeps all items.'
     )
 
@@ -228,17 +232,6 @@ async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Pat
         (4, "License: https://l.example", None),
     ])  # fmt: skip
     assert (None, "in headers or META tags of pages", "") in lines
-
-
-@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_UNKNOWN")
-async def test_what_is_unknown_may_be_dropped(crawl: Crawl, server: Server) -> None:
-    result, spider, urls = await crawled(
-        crawl, server, KOSTER_USAGE_ACTION="drop", KOSTER_USAGE_UNKNOWN="drop"
-    )
-    assert [item.url for item in result.items] == [urls[2]]
-    assert counted(result) == {**STATED, "dropped": 9}
-    unknown = "train-ai is unknown (KOSTER_USAGE_UNKNOWN)"
-    assert spider.dropped[urls[0]] == f"The page may not be used: {unknown}"
 
 
 async def test_a_dry_run_counts_and_keeps_all(crawl: Crawl, server: Server) -> None:

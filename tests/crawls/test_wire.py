@@ -10,6 +10,7 @@ import os
 import random
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import product
 from urllib.parse import urlparse
 
@@ -27,7 +28,6 @@ from scrapy_koster import RobotsForbidden
 from scrapy_koster.protocol.path import url_path
 from scrapy_koster.protocol.reading import RobotsTxt
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.site import Site as SiteName
 from scrapy_koster.protocol.site import site_of
 
 URLS = int(os.environ.get("WIRE_URLS", so_many(60, 300)))
@@ -56,43 +56,20 @@ WAYS = [
 ]
 
 
-def settings_for(name: str) -> dict[str, object]:
-    """The settings that have everything downloaded by this handler, or skip."""
-    of_twisted = name.startswith("HTTP/")
-    if of_twisted and not is_reactor_installed():
-        pytest.skip("needs a reactor")
-    if not of_twisted and not is_asyncio_available():
-        pytest.skip("needs asyncio")
-    try:
-        load_object(HANDLERS[name])
-    except (ImportError, NameError):
-        pytest.skip("this Scrapy has it not, or the library is not installed")
-    return {
-        "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), HANDLERS[name]),
-        "LOG_LEVEL": "CRITICAL",
-        "RETRY_ENABLED": False,
-        "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
-    }
-
-
-def requests(
-    site: SiteName | None, urls: Iterator[str], chance: random.Random, **meta: object
-) -> list[Request]:
-    """Those that Scrapy makes a request of, some of them as they stand, with their numbers."""
+def requests(site: Site, chance: random.Random, **meta: object) -> list[Request]:
+    """Return requests with their numbers, some of them for URLs as they are spelt."""
     made: list[Request] = []
-    for url in urls:
-        if len(made) == URLS:
-            return made
+    while len(made) < URLS:
+        start = chance.choice(["/"] * 9 + ["?", "#", ""])
+        url = site.url(start + "".join(chance.choices(PIECES, k=chance.randint(0, 8))))
         verbatim = {"verbatim_url": True} if chance.random() < 0.25 else {}
         headers = {"X-Number": str(len(made))}
-        try:
+        # Scrapy makes no request of some. A spider may make another request of one.
+        with suppress(ValueError):
             request = Request(url, headers=headers, meta={**meta, **verbatim}, dont_filter=True)
-        except ValueError:
-            continue
-        # A spider may make another request of it, which is tidied up once more.
-        if site_or_none(request.replace().url) == site:
-            made.append(request)
-    raise AssertionError("not reached")
+            if site_of(request.replace().url) == site_of(site.url()):
+                made.append(request)
+    return made
 
 
 def file_of(chance: random.Random) -> bytes:
@@ -115,6 +92,22 @@ def received(site: Site) -> Iterator[tuple[int, bytes]]:
             yield int(number), target
 
 
+def settings_for(name: str) -> dict[str, object]:
+    """Return the settings that have everything downloaded by this handler."""
+    if not is_reactor_installed() if name.startswith("HTTP/") else not is_asyncio_available():
+        pytest.skip("needs a reactor, or asyncio")
+    try:
+        load_object(HANDLERS[name])
+    except (ImportError, NameError):
+        pytest.skip("this Scrapy has it not, or the library is not installed")
+    return {
+        "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), HANDLERS[name]),
+        "LOG_LEVEL": "CRITICAL",
+        "RETRY_ENABLED": False,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
+    }
+
+
 @pytest.mark.promise("docs/reliability.md", "random hostile URLs")
 @pytest.mark.bound(60 + URLS / 10)
 @pytest.mark.parametrize(("name", "scheme", "way"), WAYS, ids=map(" ".join, WAYS))
@@ -132,13 +125,7 @@ async def test_all_that_a_site_receives_is_allowed(
         asked_at.page(site.url("/robots.txt"), Reply(body=robots))
         meta["proxy"] = asked_at.url()
 
-    def urls() -> Iterator[str]:
-        while True:
-            start = chance.choice(["/"] * 9 + ["?", "#", ""])
-            url = site.url(start + "".join(chance.choices(PIECES, k=chance.randint(0, 8))))
-            yield url
-
-    asked = requests(site_or_none(site.url()), urls(), chance, **meta)
+    asked = requests(site, chance, **meta)
     result = await crawl(urls=asked, settings=settings)
     rules = RobotsTxt(robots)
     sent = list(received(asked_at))
@@ -152,13 +139,6 @@ async def test_all_that_a_site_receives_is_allowed(
     assert len(sent) > URLS // 10
     refused = [error for _, error in result.refused if isinstance(error, RobotsForbidden)]
     assert len(refused) > URLS // 10
-
-
-def site_or_none(url: str) -> SiteName | None:
-    try:
-        return site_of(url)
-    except ValueError:
-        return None
 
 
 AUTHORITIES = [
@@ -185,12 +165,10 @@ async def test_the_site_that_is_asked_is_the_one_that_decided(
         spelt = authority.format(a=sites[0].authority, b=sites[1].authority, port=sites[0].port)
         url = f"http://{spelt}/{path}"
         meta = {"verbatim_url": True} if is_verbatim else {}
-        try:
+        with suppress(ValueError):
             request = Request(url, meta=meta, dont_filter=True)
             urlparse(request.replace().url)
-        except ValueError:
-            continue
-        asked.append(request)
+            asked.append(request)
     settings = settings_for(name) | {"KOSTER_UNAVAILABLE": "disallow"}
     await crawl(urls=asked, settings=settings)
     for site, forbidden in ((first, "/b"), (second, "/a")):
