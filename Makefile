@@ -155,8 +155,8 @@ test-redis: $(TEST)
 # What depends on Python and Scrapy. Texts, logs and pages are the same for all of them.
 FLOOR := tests/commands/test_history.py tests/crawl tests/crawls \
 	tests/protocol/test_conformance.py tests/storage \
-	$(addsuffix .py,$(addprefix --ignore=tests/crawls/test_crawl_,archive fleet hazards html missing names \
-	pacing_shared robot robots_copies strange_storages usage ways_past))
+	$(addsuffix .py,$(addprefix --ignore=tests/crawls/test_crawl_,archive fleet hazards html missing robot \
+	stored strange_storages usage ways_past))
 
 test-floor: $(TEST)
 	@failed=0; \

@@ -7,12 +7,14 @@ import os
 import random
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from harness.crawling import Crawl
 from harness.replies import Answer, Hang, Raw, Reply, Reset, redirect, truncated
 from harness.server import Server
 from harness.sizes import so_many
+from harness.virtual import TIME
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
@@ -166,3 +168,36 @@ async def test_whatever_sites_answer_each_request_ends_once(
     asked = [path for site in sites for path in site.pages_asked]
     assert not [path for path in asked if path.startswith("/no")]
     assert len(asked) == len(result.fetched)
+
+
+@pytest.mark.promise("README.md", "A failing site does not hold up the others")
+@pytest.mark.promise("docs/access.md", "a healthy site does not wait for sites that hang")
+async def test_300_hanging_sites_delay_a_healthy_one_by_3_seconds(
+    crawl: Crawl, server: Server
+) -> None:
+    down, healthy = server.site(host="0.0.0.0"), server.site()
+    down.robots = Hang()
+    urls = [f"http://127.3.{n // 250}.{n % 250 + 1}:{down.port}/page" for n in range(300)]
+    began = TIME.now()
+    running = crawl.start(urls=[*urls, healthy.url("/page")])
+    await crawl.until(lambda: healthy.pages_asked)
+    assert TIME.now() - began <= 3
+    await running.stop()
+
+
+@pytest.mark.promise("docs/access.md", "A paused crawl: failed sites are still retried")
+async def test_a_site_that_answers_in_a_pause_is_fetched_from_after_it(
+    crawl: Crawl, server: Server
+) -> None:
+    failing = server.site()
+    failing.robots = Reply(503)
+    running = crawl.start(urls=failing.urls(5), settings=QUICK | {"KOSTER_DEFER_LIMIT_SECS": 6})
+    await crawl.until(lambda: failing.asked("/robots.txt") == 2, seconds=10)
+    engine: Any = running.crawler.engine
+    engine.pause()
+    failing.robots = Reply(404)
+    await crawl.sleep(12)
+    assert failing.pages_asked == []
+    engine.unpause()
+    result = await running.result()
+    assert len(result.fetched) == 5

@@ -46,7 +46,9 @@ def sites_of(server: Server) -> tuple[Site, Site, Site, Site]:
     return site, hanging, failing, server.down()
 
 
+@pytest.mark.beside("Scrapy", "FilesPipeline")
 async def test_media_pipelines(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    """Its downloads obey."""
     site, *others = sites_of(server)
     paths = ("/a.png", "/b.png", "/secret/c.png")
     for path in paths:

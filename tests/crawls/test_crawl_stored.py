@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl
-from harness.replies import Reply
+from harness.replies import Asked, Reply
 from harness.server import Server
+from harness.storages import place_of
 
 RULES = "User-agent: *\nDisallow: /first\nDisallow: /second\n"
 DAY = 86_400
@@ -47,3 +49,56 @@ async def test_a_failure_is_deferred_as_the_settings_of_today_say(
     assert (await crawl(urls=[url], settings=before)).fetched == ()
     today = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_MAX_SECS": 0.1}
     assert (await crawl(urls=[url], settings=today)).fetched == (url,)
+
+
+# A copy belongs to a site and a robot: sites can send each robot an answer of its own.
+
+
+OPEN, CLOSED = "User-agent: *\nAllow: /\n", "User-agent: *\nDisallow: /\n"
+PATHS = ("/a", "/b", "/c")
+
+
+def by_robot(asked: Asked) -> Reply:
+    """What a web application firewall does: the answer depends on the User-Agent."""
+    return Reply(200, OPEN if (asked.header("User-Agent") or "").startswith("one/") else CLOSED)
+
+
+@pytest.mark.promise("docs/access.md", "A copy belongs to a site and to the robot")
+async def test_each_robot_obeys_its_own_file(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = by_robot
+    urls = [site.url(path) for path in PATHS]
+    for _ in range(2):  # the second time both have it from the storage
+        for robot in ("two", "one"):
+            agent = {"USER_AGENT": f"{robot}/0.1 (+https://example.com)"}
+            result = await crawl(urls=urls, settings=agent)
+            assert len(result.fetched) == (len(PATHS) if robot == "one" else 0)
+    assert site.asked("/robots.txt") == 2
+
+
+async def test_a_fleet_of_two_robots_fetches_each_site_once_for_each(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    settings = place_of("redis", tmp_path).settings()
+    sites = [server.site() for _ in range(4)]
+    for site in sites:
+        site.robots = by_robot
+    urls = [site.url(path) for site in sites for path in PATHS]
+    robots = ("one", "two", "one", "two")
+    results = await crawl.together(
+        *(crawl(urls=urls, settings=settings | {"USER_AGENT": f"{each}/0.1"}) for each in robots)
+    )
+    assert {site.asked("/robots.txt") for site in sites} == {2}
+    fetched = [len(result.fetched) for result in results]
+    assert fetched == [len(urls) if robot == "one" else 0 for robot in robots]
+
+
+async def test_a_request_with_a_name_of_its_own_uses_the_copy_of_its_crawl(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    site.robots = "User-agent: other\nDisallow: /\n"
+    meta = {"robotstxt_user_agent": "other"}
+    result = await crawl(urls=[site.url("/a")], meta=meta)
+    assert [url for url, _ in result.refused] == [site.url("/a")]
+    assert site.asked("/robots.txt") == 1

@@ -29,7 +29,9 @@ def replaced(block: str, old: str, new: str) -> str:
 
 
 @pytest.mark.promise("docs/fleet.md", "with scrapy-redis, step by step")
+@pytest.mark.beside("scrapy-redis")
 def test_the_steps(tmp_path: Path) -> None:
+    """Workers that share a queue obey, and fetch each robots.txt once."""
     [rights] = blocks(STEPS, "text")
     settings, spider = blocks(STEPS, "python")
     assert settings_of(settings)["KOSTER_REDIS_URL"] == URL

@@ -76,21 +76,11 @@ def project(tmp_path: Path, server: Server) -> Project:
     return Project(tmp_path, server)
 
 
-@pytest.mark.beside("Scrapy", "shell")
-def test_shell(project: Project) -> None:
-    """A forbidden page is not fetched; the log names the line."""
-    project.obeys("shell", "{}", "-c", "'got ' + response.text", said="got a page")
-
-
-@pytest.mark.beside("Scrapy", "fetch")
-def test_fetch(project: Project) -> None:
+@pytest.mark.beside("Scrapy", "fetch, parse, shell")
+def test_commands_for_one_page(project: Project) -> None:
     """A forbidden page is neither fetched nor printed; the log names the line."""
     project.obeys("fetch", "{}", said="a page")
-
-
-@pytest.mark.beside("Scrapy", "parse")
-def test_parse(project: Project) -> None:
-    """A forbidden page reaches no callback; the log names the line."""
+    project.obeys("shell", "{}", "-c", "'got ' + response.text", said="got a page")
     project.obeys("parse", "--spider=web", "{}", said="'url': 'http")
 
 
@@ -102,11 +92,3 @@ def test_check(project: Project) -> None:
     assert "OK" in ran.stderr
     project.scrapy("check", path="/private/page")
     check_fetched(project.site, "/open")
-
-
-@pytest.mark.beside("Scrapy", "bench")
-def test_bench(project: Project) -> None:
-    """It crawls a server of its own, which has no robots.txt."""
-    ran = project.scrapy("bench", "-s", "CLOSESPIDER_TIMEOUT=2")
-    assert "'finish_reason': 'closespider_timeout'" in ran.stderr
-    assert "'robotstxt/request_count': 1" in ran.stderr

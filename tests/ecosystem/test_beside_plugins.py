@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl, RecordingSpider
-from harness.fleet import of_scrapy_redis
-from harness.redis_server import RedisServer, redis_server
-from harness.replies import Reply
 from harness.server import Server
 from scrapy.http import Response
 
@@ -18,24 +14,6 @@ from ecosystem.obeying import RULES, check_fetched, check_obeyed, html
 
 GET = "pip install 'scrapy-koster[ecosystem]'"
 PATHS = ("/", "/open", "/private/page")
-
-
-@pytest.fixture
-def redis() -> Iterator[RedisServer]:
-    with redis_server() as server:
-        yield server
-
-
-@pytest.mark.beside("scrapy-redis")
-async def test_scrapy_redis(crawl: Crawl, server: Server, redis: RedisServer) -> None:
-    """Workers that share a queue obey, and fetch each robots.txt once."""
-    site = server.site()
-    site.robots = Reply(200, RULES, delay=0.3)
-    urls = [site.url(path) for path in PATHS]
-    settings = of_scrapy_redis(redis)
-    await crawl.together(*(crawl(urls=urls, settings=settings) for _ in range(2)))
-    check_fetched(site, "/", "/open")
-    assert len(site.pages_asked) == 2
 
 
 @pytest.mark.beside("scrapy-rotating-proxies")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,19 +104,7 @@ class Mapped(SitemapSpider):
 
 @pytest.mark.beside("Scrapy", "SitemapSpider")
 async def test_sitemap_spider(crawl: Crawl, server: Server) -> None:
-    """Its sitemap is fetched, and of the pages there those that are allowed."""
-    site = server.site()
-    site.robots = RULES
-    places = "".join(f"<url><loc>{site.url(path)}</loc></url>" for path in PAGES)
-    sitemap = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{places}</urlset>'
-    site.page("/sitemap.xml", Reply(200, sitemap, headers={"Content-Type": "application/xml"}))
-    result = await crawl(Mapped, arguments={"sitemap_urls": [site.url("/sitemap.xml")]})
-    check_obeyed(result, site, "/sitemap.xml", "/", "/open")
-
-
-@pytest.mark.beside("Scrapy", "SitemapSpider from robots.txt")
-async def test_sitemap_spider_that_begins_at_robots_txt(crawl: Crawl, server: Server) -> None:
-    """The spider fetches the robots.txt once more, for its Sitemap lines; the pages there obey."""
+    """Its pages obey. If it begins at a robots.txt, it fetches the file once more."""
     site = server.site()
     site.robots = f"{RULES}\nSitemap: {site.url('/sitemap.xml')}\n"
     places = "".join(f"<url><loc>{site.url(path)}</loc></url>" for path in PAGES)
@@ -127,26 +114,6 @@ async def test_sitemap_spider_that_begins_at_robots_txt(crawl: Crawl, server: Se
     assert site.asked("/robots.txt") == 2
     assert sorted(site.pages_asked) == ["/", "/open", "/sitemap.xml"]
     assert result.stats["robotstxt/forbidden"] == 1
-
-
-class WithFiles(RecordingSpider):
-    def page(self, response: Response) -> Any:
-        return {"file_urls": [response.urljoin("/file"), response.urljoin("/private/file")]}
-
-
-@pytest.mark.beside("Scrapy", "FilesPipeline")
-async def test_files_pipeline(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    """Its downloads obey."""
-    site = server.site()
-    site.robots = RULES
-    settings = {
-        "ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1},
-        "FILES_STORE": str(tmp_path / "files"),
-    }
-    result = await crawl(WithFiles, urls=[site.url()], settings=settings)
-    check_obeyed(result, site, "/", "/file")
-    [item] = result.items
-    assert [file["url"] for file in item["files"]] == [site.url("/file")]
 
 
 @pytest.mark.beside("Scrapy", "several spiders in one process")
