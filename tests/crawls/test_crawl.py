@@ -10,11 +10,9 @@ from harness.crawling import Crawl, RecordingSpider, Robots
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
-from typing_extensions import Self
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.crawl.engine.compat import robots_parsed
@@ -160,19 +158,14 @@ async def test_requests_that_wait_for_no_robots_txt(crawl: Crawl, server: Server
 async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server) -> None:
     seen = []
 
-    class Listening(RecordingSpider):
-        @classmethod
-        def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-            spider = super().from_crawler(crawler, *args, **kwargs)
-            crawler.signals.connect(spider.robots_parsed, signal=robots_parsed)
-            return spider
-
-        def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-            seen.append((robotparser.crawl_delay("scrapy"), request.url))
+    def parsed(robotparser: RobotParser, request: Request) -> None:
+        seen.append((robotparser.crawl_delay("scrapy"), request.url))
 
     site = server.site()
     site.robots = Reply(body="User-agent: *\nCrawl-delay: 2.5\nDisallow: /x\n")
-    await crawl(Listening, urls=site.urls(3))
+    running = crawl.start(urls=site.urls(3))
+    running.crawler.signals.connect(parsed, signal=robots_parsed)
+    await running.result()
     assert seen == [(2.5, site.url("/page0"))]
 
 

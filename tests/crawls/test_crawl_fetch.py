@@ -172,18 +172,25 @@ async def test_the_proxy_of_the_page(crawl: Crawl, server: Server) -> None:
 
 
 class Recorder:
-    """Keeps the meta of each request for a robots.txt as a download handler is given it."""
+    """A downloader middleware that signs requests, and keeps the meta of those for a robots.txt."""
 
     seen: list[dict[str, Any]] = []
+    answered: list[int] = []
 
     def process_request(self, request: Request) -> None:
+        request.headers["X-Signed"] = "1"
         if request.url.endswith("/robots.txt"):
-            type(self).seen.append(dict(request.meta))
+            self.seen.append(dict(request.meta))
+
+    def process_response(self, request: Request, response: Any) -> Any:
+        self.answered.append(response.status)
+        return response
 
 
 CONNECTED = {"bindaddress": ("127.0.0.1", 0), "impersonate": "a", "impersonate_args": {"b": 1}}
 
 
+@pytest.mark.promise("docs/access.md", "passes through your downloader middlewares")
 @pytest.mark.promise("docs/settings.md", "KOSTER_PAGE_META")
 @pytest.mark.parametrize("keys", [DEFAULTS["KOSTER_PAGE_META"], ["mine", "dont_retry"]])
 async def test_the_connection_meta_of_the_page(
@@ -192,6 +199,7 @@ async def test_the_connection_meta_of_the_page(
     site = server.site()
     site.robots = RULES
     monkeypatch.setattr(Recorder, "seen", [])
+    monkeypatch.setattr(Recorder, "answered", [])
     settings = {"DOWNLOADER_MIDDLEWARES": {Recorder: 900}, "KOSTER_PAGE_META": keys}
     meta = {**CONNECTED, "mine": 1, "dont_retry": False}
     assert obeyed(await crawl_site(crawl, site, meta=meta, settings=settings), site)
@@ -199,6 +207,8 @@ async def test_the_connection_meta_of_the_page(
     passed = {"mine": 1} if "mine" in keys else CONNECTED
     assert {key: seen[key] for key in (*CONNECTED, "mine") if key in seen} == passed
     assert seen["dont_retry"] is True
+    assert Recorder.answered == [200, 200]
+    assert [asked.header("X-Signed") for asked in site.requests] == ["1", "1"]
 
 
 ZYTE_API = type("ScrapyZyteAPIHTTPDownloadHandler", (Around,), {"__module__": "scrapy_zyte_api"})
@@ -386,37 +396,7 @@ async def test_the_rules_are_those_of_the_site_that_was_asked(crawl: Crawl, serv
     assert (await stored(crawl, site)).url == other.url("/rules")
 
 
-# What users' own components see and do.
-
-
-class Watching:
-    """A downloader middleware that a user wrote."""
-
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-
-    def process_request(self, request: Request) -> None:
-        self.seen.append(request.url)
-        request.headers["X-Signed"] = "1"
-
-    def process_response(self, request: Request, response: Any) -> Any:
-        self.seen.append(f"{response.status} {request.url}")
-        return response
-
-
-@pytest.mark.promise("docs/access.md", "passes through your downloader middlewares")
-async def test_middlewares_see_it(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = RULES
-    running = crawl.start(
-        urls=[site.url("/page")], settings={**SETTINGS, "DOWNLOADER_MIDDLEWARES": {Watching: 600}}
-    )
-    result = await running.result()
-    watching = result.crawler.get_downloader_middleware(Watching)
-    assert watching is not None
-    robots, page = site.url("/robots.txt"), site.url("/page")
-    assert watching.seen == [robots, f"200 {robots}", page, f"200 {page}"]
-    assert [asked.header("X-Signed") for asked in site.requests] == ["1", "1"]
+# An error of the user's own middleware.
 
 
 class Broken:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -180,34 +177,14 @@ async def test_the_last_good_copy_serves_for_a_while(
 # From one crawl to the next.
 
 
-def path_of(crawl: Crawl) -> Path:
-    return crawl.folder / "robots.sqlite3"
-
-
 def stored(crawl: Crawl, site: Site) -> Copy:
-    storage = SQLiteStorage(str(path_of(crawl)), "scrapy")
+    storage = SQLiteStorage(str(crawl.folder / "robots.sqlite3"), "scrapy")
     home = site_of(site.url())
     assert home is not None
     copy = storage.get(home)
     storage.close()
     assert isinstance(copy, Copy)
     return copy
-
-
-def expire_all(path: Path) -> None:
-    with closing(SQLiteStorage(str(path), "scrapy")) as storage:
-        for site, known in list(storage.sites()):
-            assert isinstance(known, Copy)
-            storage.forget(site)
-            fetched, expires = known.fetched - 1e6, known.expires - 1e6
-            storage.put(site, replace(known, fetched=fetched, expires=expires))
-
-
-def many_sites(server: Server) -> list[Site]:
-    sites = [server.site() for _ in range(SITES)]
-    for number, site in enumerate(sites):
-        site.robots = _answering(f'"{number}"')
-    return sites
 
 
 def _answering(tag: str) -> Callable[[Asked], Reply]:
@@ -222,32 +199,33 @@ def _answering(tag: str) -> Callable[[Asked], Reply]:
 MANY = {**SETTINGS, "CONCURRENT_REQUESTS": 32, "KOSTER_TIMEOUT_SECS": 30, "LOG_LEVEL": "INFO"}
 
 
-def asked_in_all(sites: list[Site]) -> int:
-    return sum(site.asked("/robots.txt") for site in sites)
-
-
 @pytest.mark.promise("README.md", "Copies of robots.txt are kept between crawls")
 @pytest.mark.bound(150)
 async def test_a_second_crawl_asks_for_nothing_and_a_third_for_changes(
-    crawl: Crawl, server: Server
+    crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
-    sites = many_sites(server)
+    def asked_in_all() -> int:
+        return sum(site.asked("/robots.txt") for site in sites)
+
+    sites = [server.site() for _ in range(SITES)]
+    for number, site in enumerate(sites):
+        site.robots = _answering(f'"{number}"')
     secrets = [site.url("/secret") for site in sites]
     first = await crawl(urls=secrets, settings=MANY)
     assert len(first.refused) == SITES
-    assert asked_in_all(sites) == first.stats["robotstxt/request_count"] == SITES
+    assert asked_in_all() == first.stats["robotstxt/request_count"] == SITES
     assert first.stats["koster/storage/miss"] == SITES
 
     second = await crawl(urls=[site.url("/page") for site in sites], settings=MANY)
     assert len(second.fetched) == SITES
-    assert asked_in_all(sites) == SITES
+    assert asked_in_all() == SITES
     assert "robotstxt/request_count" not in second.stats
     assert second.stats["koster/storage/hit"] == SITES
 
-    expire_all(path_of(crawl))
+    clock.ahead = WEEK + 1
     third = await crawl(urls=secrets, settings=MANY)
     assert len(third.refused) == SITES
-    assert asked_in_all(sites) == 2 * SITES
+    assert asked_in_all() == 2 * SITES
     tags = [conditions(robots_of(site)[1])[0] for site in sites]
     assert tags == [f'"{number}"' for number in range(SITES)]
     assert third.stats["koster/revalidated"] == SITES

@@ -13,7 +13,6 @@ from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.http import Response
-from twisted.python.failure import Failure
 
 from scrapy_koster import KosterMiddleware, RobotsForbidden
 
@@ -37,10 +36,6 @@ class Linking(RecordingSpider):
         if response.meta.get("depth", 0) == 0:
             for link in self.links:
                 yield self.ask(response.urljoin(link) if isinstance(link, str) else link)
-
-    def fail(self, failure: Failure) -> Any:
-        super().fail(failure)
-        return None
 
 
 def enqueued(result: CrawlResult) -> int:

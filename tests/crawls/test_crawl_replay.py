@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.crawling import Crawl, CrawlResult
 from harness.replies import Hang, Reply
 from harness.server import Server
 from harness.server import Site as Served
@@ -26,7 +26,6 @@ from scrapy_koster.storage.sqlite import SQLiteStorage
 SCRAPYS = "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware"
 PATHS = ("/", "/no", "/page")
 FORBIDDING = b"User-agent: *\nDisallow: /no"
-GIVEN_UP_SOON = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.3}
 
 
 class Recorded:
@@ -41,17 +40,16 @@ class Recorded:
         await self.run(ROBOTSTXT_OBEY=False, HTTPCACHE_IGNORE_MISSING=False, **settings)
         assert sorted(self.site.pages_asked) == sorted(PATHS)
 
-    async def run(
-        self, urls: Any = None, spider: type[RecordingSpider] = RecordingSpider, **settings: Any
-    ) -> CrawlResult:
+    async def run(self, urls: Any = None, **settings: Any) -> CrawlResult:
         settings = {
             "HTTPCACHE_ENABLED": True,
             "HTTPCACHE_DIR": str(self.crawl.folder / "cache"),
             "HTTPCACHE_IGNORE_MISSING": True,
-            **GIVEN_UP_SOON,
+            "KOSTER_DEFER_FIRST_SECS": 0.1,
+            "KOSTER_DEFER_LIMIT_SECS": 0.3,
             **settings,
         }
-        return await self.crawl(spider, urls=urls or self.urls, settings=settings)
+        return await self.crawl(urls=urls or self.urls, settings=settings)
 
     @property
     def fetched(self) -> int:

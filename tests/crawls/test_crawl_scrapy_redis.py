@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, RecordingSpider, reactor_settings
+from harness.crawling import Crawl, RecordingSpider
 from harness.fleet import closed_clients, of_scrapy_redis
 from harness.jobs import Crawls
 from harness.redis_server import RedisServer, redis_server
@@ -21,11 +21,11 @@ from scrapy_redis.spiders import RedisSpider
 
 SCRIPT = """
 from scrapy import Request, Spider
-from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
+from scrapy.crawler import CrawlerProcess
 
 from scrapy_koster.crawl.parking import redis_backup
 
-for name, value in {constants!r}.items():
+for name, value in {quick!r}.items():
     setattr(redis_backup, name, value)
 
 class Working(Spider):
@@ -40,8 +40,7 @@ class Working(Spider):
         pass
 
 settings = {settings!r}
-has_reactor = settings.get("TWISTED_REACTOR_ENABLED", True)
-process = (CrawlerProcess if has_reactor else AsyncCrawlerProcess)(settings)
+process = CrawlerProcess(settings)
 process.crawl(Working)
 process.start()
 """
@@ -62,20 +61,17 @@ class Fleet(Crawls):
         self.redis = redis
         self.client = redis.client(decode_responses=True)
 
-    def start(
-        self, urls: list[str], *, constants: dict[str, float] | None = None, **settings: Any
-    ) -> subprocess.Popen[str]:
-        """Start one that requests these; *constants* are those of the journal."""
+    def start(self, urls: list[str], **settings: Any) -> subprocess.Popen[str]:
+        """Start a worker that requests these."""
         robots = self.folder / f"robots{len(self._processes)}.sqlite3"
         code = SCRIPT.format(
-            constants={**QUICK, **(constants or {})},
+            quick=QUICK,
             urls=urls,
             settings={
                 "ADDONS": {"scrapy_koster.Addon": 500},
                 "KOSTER_SQLITE_PATH": str(robots),
                 "TELNETCONSOLE_ENABLED": False,
                 "LOG_LEVEL": "INFO",
-                **reactor_settings(),
                 **of_scrapy_redis(self.redis),
                 **settings,
             },
@@ -90,20 +86,10 @@ class Fleet(Crawls):
     async def until_written(self, count: int) -> None:
         await self._crawl.until(lambda: self.written() == count, seconds=30)
 
-    async def until_there_are(self, workers: int) -> None:
-        def there() -> int:
-            return self.client.scard(f"{QUEUE}:koster:workers")
-
-        await self._crawl.until(lambda: there() == workers)
-
     def left(self) -> set[str]:
         """The keys that are there for good: the word for a worker that was killed is not."""
         names = (QUEUE, "fleet:dupefilter", *self.client.scan_iter(f"{QUEUE}:*"))
         return {name for name in names if self.client.ttl(name) == -1}
-
-    def remove(self) -> None:
-        self.end_all()
-        self.client.close()
 
 
 @pytest.fixture
@@ -116,7 +102,8 @@ def redis() -> Iterator[RedisServer]:
 def fleet(redis: RedisServer, tmp_path: Path, crawl: Crawl) -> Iterator[Fleet]:
     fleet = Fleet(redis, tmp_path, crawl)
     yield fleet
-    fleet.remove()
+    fleet.end_all()
+    fleet.client.close()
 
 
 def closed(server: Server) -> Site:
@@ -159,14 +146,16 @@ async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
 @pytest.mark.parametrize(
     "queue", [QUEUES[0], *(pytest.param(name, marks=pytest.mark.long) for name in QUEUES[1:])]
 )
-async def test_a_worker_that_is_killed(server: Server, fleet: Fleet, queue: str) -> None:
+async def test_a_worker_that_is_killed(
+    server: Server, fleet: Fleet, crawl: Crawl, queue: str
+) -> None:
     """No waiting request is lost, no page is fetched again."""
     site = closed(server)
     of_queue: dict[str, Any] = {"SCHEDULER_QUEUE_CLASS": f"scrapy_redis.queue.{queue}"}
     killed = fleet.start(site.urls(PAGES), **of_queue)
     await fleet.until_written(PAGES)
     other = fleet.start([], **of_queue)
-    await fleet.until_there_are(2)
+    await crawl.until(lambda: fleet.client.scard(f"{QUEUE}:koster:workers") == 2)
     fleet.end(killed, signal.SIGKILL)
     assert site.pages_asked == []
     site.robots = OPEN
@@ -194,22 +183,17 @@ async def test_a_worker_that_is_stopped_for_longer_than_its_lease(
 
 
 @pytest.mark.promise("docs/access.md", "a worker that ends puts its waiting requests back")
-@pytest.mark.parametrize("when", ["at once", pytest.param("written", marks=pytest.mark.long)])
-async def test_a_worker_that_is_interrupted(
-    server: Server, fleet: Fleet, crawl: Crawl, when: str
-) -> None:
+async def test_a_worker_that_is_interrupted(server: Server, fleet: Fleet, crawl: Crawl) -> None:
     site, waiting = closed(server), closed(server)
     other = fleet.start(waiting.urls(1))
     await fleet.until_written(1)
-    interrupted = fleet.start(site.urls(PAGES))
-    await crawl.until(lambda: fleet.client.scard("fleet:dupefilter") == PAGES + 1)
-    if when == "written":
-        await crawl.until(lambda: fleet.written() > PAGES / 2)
+    interrupted = fleet.start(site.urls(50))
+    await crawl.until(lambda: fleet.client.scard("fleet:dupefilter") == 51)
     log = fleet.end(interrupted, signal.SIGINT)
     assert WARNING not in log
     site.robots = waiting.robots = OPEN
     fleet.end(other)
-    assert each_once(site, PAGES)
+    assert each_once(site, 50)
     assert each_once(waiting, 1)
     assert fleet.left() <= {"fleet:dupefilter"}
 

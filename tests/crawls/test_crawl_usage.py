@@ -90,20 +90,9 @@ class Pages(RecordingSpider):
         self.usages: dict[str, Usage] = {}
         self.dropped: dict[str, str] = {}
 
-    @classmethod
-    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.item_dropped, signal=signals.item_dropped)
-        return spider
-
     def page(self, response: Response) -> Iterator[Any]:
-        if "koster_usage" in response.meta:
-            self.usages[response.url] = response.meta["koster_usage"]
+        self.usages[response.url] = response.meta["koster_usage"]
         yield Holder(response.url)
-
-    def item_dropped(self, item: Holder, response: Response, exception: DropItem) -> None:
-        assert item.url == response.url
-        self.dropped[item.url] = str(exception)
 
 
 async def crawled(
@@ -117,7 +106,13 @@ async def crawled(
         site.page("/page", Reply(body=META % row.head, headers={**HTML, **row.headers}))
         urls.append(site.url("/page"))
     purposes = {"KOSTER_USAGE_PURPOSES": ["train-ai"]}
-    result = await crawl(Pages, urls=urls, settings={**FIGTREE, **purposes, **settings})
+    running = crawl.start(Pages, urls=urls, settings={**FIGTREE, **purposes, **settings})
+
+    def dropped(item: Holder, exception: DropItem, spider: Pages) -> None:
+        spider.dropped[item.url] = str(exception)
+
+    running.crawler.signals.connect(dropped, signal=signals.item_dropped)
+    result = await running.result()
     spider = result.crawler.spider
     assert isinstance(spider, Pages)
     return result, spider, urls

@@ -17,7 +17,6 @@ from harness.replies import Hang, Reply
 from harness.server import Server
 from harness.virtual import time
 from scrapy import Request, signals
-from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -110,32 +109,19 @@ async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, serv
     assert len(result.fetched) == 9
 
 
-class Fed(RecordingSpider):
-    """Is given a URL when it is idle, as from a queue."""
-
-    more = ""
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Fed:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.feed, signals.spider_idle)
-        return spider
-
-    def feed(self) -> None:
-        if self.more:
-            more, self.more = self.more, ""
-            self.crawler.engine.crawl(self.ask(more))
-            raise DontCloseSpider
-
-
 @pytest.mark.promise("docs/access.md", "spider_idle is sent while requests wait")
 async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> None:
+    """As from a queue."""
     site, dead = server.site(), server.down()
-    running = crawl.start(
-        Fed,
-        urls=[site.url("/first"), dead.url("/")],
-        arguments={"more": site.url("/second")},
-    )
+    more = [site.url("/second")]
+
+    def feed(spider: RecordingSpider) -> None:
+        if more and site.pages_asked:
+            spider.crawler.engine.crawl(spider.ask(more.pop()))
+            raise DontCloseSpider
+
+    running = crawl.start(urls=[site.url("/first"), dead.url("/")])
+    running.crawler.signals.connect(feed, signals.spider_idle)
     await crawl.until(lambda: "/second" in site.pages_asked, seconds=10)
     result = await running.stop()
     assert result.refused == ()

@@ -218,16 +218,6 @@ async def test_of_starts(crawl: Crawl, server: Server, fault: StartFault) -> Non
     assert site.requests == ()
 
 
-async def test_the_next_crawl(crawl: Crawl, server: Server) -> None:
-    """What failed in this process has left nothing behind that a crawl would go by."""
-    gc.collect()
-    site = server.site()
-    site.robots = RULES
-    result = await crawl(urls=[site.url(path) for path in PAGES])
-    assert result.finish_reason == "finished"
-    assert sorted(site.pages_asked) == sorted(ALLOWED)
-
-
 def test_the_page_has_the_rows() -> None:
     """`PYTHONPATH=tests python -m harness.faults` writes them."""
     assert shown(text("docs/reliability.md")) == tables()
