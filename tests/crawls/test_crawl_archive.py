@@ -196,11 +196,11 @@ async def test_failures(crawl: Crawl, server: Server, folder: Path) -> None:
     settings = {"KOSTER_DEFER_LIMIT_SECS": 0, "KOSTER_TIMEOUT_SECS": 2}
     result = await crawl(urls=[site.url("/page") for site in sites], settings=settings)
     assert kinds(folder) == {"warcinfo": 1, "response": 1, "request": 1, "metadata": 3}
-    reasons = {verdict.site: verdict.known.reason for verdict in result.verdicts}  # type: ignore[union-attr]
+    knowns: dict[Any, Any] = {verdict.site: verdict.known for verdict in result.verdicts}
     for site in sites:
         [failure] = known_of(folder, site)
         assert isinstance(failure, Failure)
-        assert failure.reason == reasons[site_of(site.url())]
+        assert failure.reason == knowns[site_of(site.url())].reason
 
 
 def warnings(result: CrawlResult) -> list[str]:
@@ -226,7 +226,7 @@ async def test_a_folder_that_cannot_be_written_is_one_warning(crawl: Crawl, serv
 
 @pytest.mark.promise("docs/evidence.md", "a copy of another worker of the fleet")
 async def test_a_fleet_has_each_robots_txt_once(crawl: Crawl, server: Server, folder: Path) -> None:
-    """Also what a worker took out of the storage can be followed to its record."""
+    """A copy that another worker has stored can be followed to its record."""
     sites = [server.site() for _ in range(4)]
     for number, site in enumerate(sites):
         site.robots = RULES + f"Disallow: /{number}\n"

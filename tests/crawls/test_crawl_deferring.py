@@ -99,16 +99,6 @@ async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl: Crawl, serve
     assert site.pages_asked == []
 
 
-async def test_a_restart_does_not_hammer_a_site_that_fails(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    settings = {"KOSTER_DEFER_FIRST_SECS": 60, "KOSTER_IDLE_LIMIT_SECS": 0.5}
-    for _ in range(2):
-        result = await crawl(urls=site.urls(3), settings=settings)
-        assert site.asked("/robots.txt") == 1
-        assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 3
-
-
 # Many.
 
 

@@ -64,7 +64,7 @@ async def test_a_page_that_ends_where_it_is_forbidden(crawl: Crawl, site: Site) 
 async def test_a_page_that_ends_at_a_site_that_was_not_asked(
     crawl: Crawl, site: Site, server: Server
 ) -> None:
-    """Its robots.txt is fetched then. It decides, or it fails."""
+    """The robots.txt of that site is fetched then: one decides, and one fails."""
     other, failing = server.site(host="127.0.0.2"), server.site(host="127.0.0.3")
     other.robots, failing.robots = "User-agent: *\nDisallow: /private", Reply(503)
     targets = {"/moved": other.url("/page"), "/away": other.url("/private")}

@@ -25,7 +25,7 @@ def site(server: Server) -> Site:
 async def test_every_request_is_forbidden(
     crawl: Crawl, server: Server, site: Site, scheduler: dict[str, Any]
 ) -> None:
-    """By whichever ground."""
+    """The grounds are a rule, a 403, a missing file and a delay."""
     restricted, missing, slow = (server.site() for _ in range(3))
     restricted.robots, missing.robots = Reply(403), Reply(404)
     slow.robots = "User-agent: *\nCrawl-delay: 99"

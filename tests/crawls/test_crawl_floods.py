@@ -48,7 +48,7 @@ LONG_ON_THE_WIRE = "extensions of small chunks"
 
 
 def flooding(server: Server) -> dict[str, tuple[Request, Site, str]]:
-    """Return the request for a page of each site, what sends the flood, and at which URL."""
+    """Return for each flood a request for a page, the site that floods, and its URL there."""
     found, interim = {}, FLOODS["interim answers"]
     for name in (*FLOODS, "over TLS"):
         site = server.site("https" if name == "over TLS" else "http")
@@ -66,7 +66,7 @@ def flooding(server: Server) -> dict[str, tuple[Request, Site, str]]:
 
 @pytest.mark.promise("docs/access.md", "Headers of more than 65,536 bytes are a failure")
 async def test_an_attempt_ends_at_once(crawl: Crawl, server: Server) -> None:
-    """Also over TLS, behind a redirect and from a proxy."""
+    """A flood can also come over TLS, behind a redirect or from a proxy."""
     floods = flooding(server)
     urls = [page for page, _, _ in floods.values()]
     result = await crawl(urls=urls, settings=settings_of_floods())

@@ -1,4 +1,4 @@
-"""Download handlers of others that Scrapy runs: they work, and obey. Defects open no site."""
+"""Download handlers of others: sites that hang take no connections, and defects open no site."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from harness.comparison import RULES
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl
 from harness.faults_of_sites import ALLOWED, FORBIDDEN
 from harness.handlers import Around, loaded
 from harness.replies import Asked, Hang, Reply
@@ -20,37 +20,10 @@ from scrapy.exceptions import (
     NotSupported,
 )
 from scrapy.http import Response
-from scrapy.utils.defer import deferred_from_coro
-
-from scrapy_koster import RobotsForbidden
 
 PAGES = (*ALLOWED, *FORBIDDEN)
 # What is deprecated is a warning of Scrapy, once for each handler.
 pytestmark = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
-
-
-def of_old_interface(kind: Any) -> Any:
-    """That of Scrapy 2.13: a Deferred, and a spider."""
-
-    class Old(kind):  # type: ignore[misc]
-        def download_request(self, request: Request, spider: RecordingSpider) -> Any:
-            assert spider.name
-            return deferred_from_coro(super().download_request(request))
-
-        def close(self) -> Any:
-            return deferred_from_coro(super().close())
-
-    return Old
-
-
-async def test_a_handler_of_the_old_interface(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = RULES
-    settings = {"DOWNLOAD_HANDLERS": {"http": of_old_interface(loaded("http11.HTTP11"))}}
-    result = await crawl(urls=[site.url(path) for path in PAGES], settings=settings)
-    assert sorted(site.pages_asked) == sorted(ALLOWED)
-    assert {type(error) for _, error in result.refused} == {RobotsForbidden}
-    assert site.asked("/robots.txt") == 1
 
 
 @pytest.mark.promise("docs/reliability.md", "hanging sites take no connections from pages")

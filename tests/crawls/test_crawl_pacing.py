@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.fleet import work
-from harness.replies import Reply, redirect
+from harness.replies import Reply
 from harness.server import Server, Site
 from harness.storages import place_of
 from harness.virtual import time
 from scrapy import Request
 from scrapy.http import Response
-
-from scrapy_koster import RobotsUnavailable
 
 DELAY_SECS = 0.3
 OBEY: dict[str, Any] = {"KOSTER_CRAWL_DELAY": "obey"}
@@ -46,7 +44,7 @@ def assert_apart(*sites: Site, secs: float = DELAY_SECS) -> None:
 @pytest.mark.promise("docs/pacing.md", "visits to a host are as far apart as it asks for")
 @pytest.mark.promise("docs/pacing.md", "KOSTER_CRAWL_DELAY_MAX_SECS")
 async def test_visits_are_apart(crawl: Crawl, server: Server) -> None:
-    """A day is clamped."""
+    """A delay of a day is reduced to KOSTER_CRAWL_DELAY_MAX_SECS."""
     site, clamped = server.site(), server.site(host="127.0.0.2")
     site.robots, clamped.robots = robots(), robots(86400)
     settings = OBEY | {"KOSTER_CRAWL_DELAY_MAX_SECS": DELAY_SECS}
@@ -222,55 +220,3 @@ def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
         second = work(place, site.urls(1, "/next{}"), **OBEY).result()
         assert len(second.fetched) == 1
         assert_apart(site, secs=3 - ON_ITS_WAY_SECS)
-
-
-# Where a turn is not for one page of one crawl.
-
-
-async def test_a_turn_lasts_until_its_request_is_sent(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    """It waits in its slot for longer than a gap: another process has had its turn by then."""
-    settings = OBEY | place_of("sqlite", tmp_path).settings()
-    slow = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 1.3}
-    site = server.site()
-    site.robots = robots(0.5)
-    running = [
-        crawl.start(urls=site.urls(4, "/quick{}"), settings=settings),
-        crawl.start(urls=site.urls(4, "/slow{}"), settings=settings | slow),
-    ]
-    for each in running:
-        assert len((await each.result()).fetched) == 4
-    assert site.asked("/robots.txt") == 1
-    assert min(gaps(site)) >= 0.45, gaps(site)
-
-
-async def test_each_hop_of_a_redirect_is_a_visit(crawl: Crawl, server: Server) -> None:
-    """The robots.txt of other sites are at a host that asks for a delay."""
-    paced = server.site(host="127.0.3.1")
-    paced.robots = robots(1)
-    others = [server.site(host=f"127.0.3.{n}") for n in range(2, 7)]
-    for site in others:
-        site.robots = redirect(paced.url("/robots.txt"))
-    pages = [site.url("/page") for site in others]
-    first = crawl.start(urls=paced.urls(4), settings=OBEY)
-    await crawl.until(lambda: paced.pages_asked)
-    spider: Any = first.crawler.spider
-    for url in pages:
-        first.crawler.engine.crawl(spider.ask(url))
-    result = await first.result()
-    assert sorted(result.fetched) == sorted([*paced.urls(4), *pages])
-    assert all(site.asked("/robots.txt") == 1 for site in others)
-    assert len(paced.requests) == 1 + 4 + 5
-    assert_apart(paced, secs=1)
-
-
-async def test_sites_that_redirect_to_each_other(crawl: Crawl, server: Server) -> None:
-    """Neither waits until the other is known."""
-    one, two = server.site(host="127.0.3.1"), server.site(host="127.0.3.2")
-    one.robots, two.robots = (redirect(other.url("/robots.txt")) for other in (two, one))
-    settings = OBEY | {"KOSTER_IDLE_LIMIT_SECS": 0}
-    result = await crawl(urls=[one.url("/page"), two.url("/page")], settings=settings)
-    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
-    assert one.asked("/robots.txt") + two.asked("/robots.txt") == 2 * (1 + 5)
-    assert result.seconds < 10

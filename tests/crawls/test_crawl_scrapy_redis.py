@@ -204,7 +204,7 @@ async def test_a_worker_that_is_interrupted(server: Server, fleet: Fleet, crawl:
 async def test_when_nothing_is_left_but_what_waits(
     crawl: Crawl, server: Server, redis: RedisServer, is_kept: bool
 ) -> None:
-    """Workers do not wait for each other for ever. What waits is kept, or it is refused."""
+    """Workers end although requests wait. Waiting requests are kept or refused."""
     sites = [closed(server), closed(server)]
     settings = of_scrapy_redis(redis) | {"SCHEDULER_PERSIST": is_kept, "KOSTER_IDLE_LIMIT_SECS": 3}
     with redis.client() as client, closed_clients():

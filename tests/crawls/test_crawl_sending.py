@@ -31,13 +31,6 @@ ALONE: dict[str, Any] = {"ROBOTSTXT_OBEY": True, "DOWNLOADER_MIDDLEWARES": {Kost
 """Without the add-on, and so with Scrapy's Downloader."""
 
 
-async def test_a_host_header_that_names_the_same(crawl: Crawl, server: Server) -> None:
-    site = server.site(host="localhost")
-    headers = {"Host": site.url()[7:].strip("/").upper()}
-    result = await crawl(urls=[site.url("/x")], headers=headers)
-    assert result.fetched == (site.url("/x"),)
-
-
 # The Downloader.
 
 

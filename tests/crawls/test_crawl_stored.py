@@ -39,18 +39,6 @@ async def test_a_copy_lives_as_the_settings_of_today_say(
     assert site.asked("/robots.txt") == asked
 
 
-async def test_a_failure_is_deferred_as_the_settings_of_today_say(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    site.robots = [Reply(503, headers={"Retry-After": "600"}), RULES]
-    url = site.url("/page")
-    before = {"KOSTER_DEFER_LIMIT_SECS": 0, "KOSTER_DEFER_MAX_SECS": 600}
-    assert (await crawl(urls=[url], settings=before)).fetched == ()
-    today = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_MAX_SECS": 0.1}
-    assert (await crawl(urls=[url], settings=today)).fetched == (url,)
-
-
 # A copy belongs to a site and a robot: sites can send each robot an answer of its own.
 
 

@@ -111,7 +111,7 @@ async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, serv
 
 @pytest.mark.promise("docs/access.md", "spider_idle is sent while requests wait")
 async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> None:
-    """As from a queue."""
+    """An idle spider takes another URL, as from a queue."""
     site, dead = server.site(), server.down()
     more = [site.url("/second")]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 
 import pytest
 from harness.crawling import Crawl
@@ -13,7 +12,6 @@ from harness.server import Server
 
 from scrapy_koster.crawl.config import DEFAULTS
 
-SCREEN = (120, 45)
 PAGE = text("docs/first-crawl.md")
 UNREMARKABLE = ("obeyed",)
 NOTHING_TO_BE_DONE = ("no-file", "html", "no-such-host")
@@ -24,12 +22,6 @@ async def test_the_page_has_the_log_of_a_crawl(crawl: Crawl, server: Server) -> 
     """Sites are asked at the same time: in which order they are named is theirs to say."""
     result = await first_crawl(crawl, server)
     assert sorted(log_of(result)) == sorted(shown(PAGE))
-
-
-def test_the_log_fits_on_one_screen() -> None:
-    columns, lines = SCREEN
-    wrapped = [part for line in shown(PAGE) for part in textwrap.wrap(line, columns)]
-    assert 0 < len(wrapped) <= lines
 
 
 def test_each_site_that_was_not_simply_obeyed_is_named() -> None:
