@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from threading import enumerate as threads
 from typing import Any
@@ -72,26 +73,28 @@ async def test_media_pipelines(crawl: Crawl, server: Server, tmp_path: Path) -> 
 # Many crawls in one process.
 
 
+async def measured(crawl: Crawl, sites: Sequence[Site]) -> tuple[float, int, int]:
+    """Crawl once; return the memory in MB, the open files and the threads."""
+    urls = [each.url(path) for each in sites for path in ("/1", "/secret")]
+    result: CrawlResult = await crawl(urls=urls, settings=SOON | {"KOSTER_TIMEOUT_SECS": 0.3})
+    assert result.fetched == (sites[0].url("/1"),)
+    assert len(result.refused) == 7
+    crawl.runs.clear()
+    del result
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 2**20, len(list(Path("/proc/self/fd").iterdir())), len(threads())
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads /proc, as Linux has it")
-async def test_many_crawls_in_one_process(
-    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_crawls_in_one_process(crawl: Crawl, server: Server) -> None:
     """Memory, open files and threads stay what they were after the fourth."""
-    site, *others = sites_of(server)
-    urls = [each.url(path) for each in (site, *others) for path in ("/1", "/secret")]
-    monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)  # pytest keeps the log
-    seen = []
-    for _ in range(8):
-        result: CrawlResult = await crawl(urls=urls, settings=SOON | {"KOSTER_TIMEOUT_SECS": 0.3})
-        assert result.fetched == (site.url("/1"),)
-        assert len(result.refused) == 7
-        crawl.runs.clear()
-        del result
-        gc.collect()
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        seen.append(
-            (pages * 4096 / 2**20, len(list(Path("/proc/self/fd").iterdir())), len(threads()))
-        )
+    sites = sites_of(server)
+    logging.disable(logging.CRITICAL)  # pytest keeps what is logged, and with it each crawler
+    try:
+        seen = [await measured(crawl, sites) for _ in range(8)]
+    finally:
+        logging.disable(logging.NOTSET)
     memory, files, running = zip(*seen[4:], strict=True)
     assert memory[-1] - memory[0] < 10
     assert max(files) - min(files) <= 8
