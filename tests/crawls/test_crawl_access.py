@@ -125,7 +125,7 @@ async def test_the_summary(crawl: Crawl, server: Server) -> None:
         "Sites: 1 obeyed, 1 without rules, 1 without robots.txt, 1 restricted, 1 unavailable."
         " Requests refused: 5. Copies of robots.txt: 4 fetched, 0 from storage, 0 revalidated"
     )
-    told = f"HTTP 200 without a line of a robots.txt, {sites['picture'].url('/robots.txt')}"
+    told = f"HTTP 200 without a record, {sites['picture'].url('/robots.txt')}"
     assert any(told in line for line in result.logged(logging.INFO))
     again = await crawl(urls=urls, settings=SETTINGS)
     [line] = [told for told in again.logged(logging.INFO, "scrapy_koster") if "Sites: " in told]

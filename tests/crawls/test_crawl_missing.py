@@ -94,21 +94,23 @@ def summary(result: CrawlResult) -> str:
 
 
 SAID = {
-    "404": "HTTP 404",
-    "HTML": "HTTP 200 without a record (an HTML page)",
-    "204": "HTTP 204 without a record",
+    "404": ("HTTP 404", "HTTP 404"),
+    "HTML": ("HTTP 200 without a record", "HTTP 200 with an HTML page, {robots}"),
+    "204": ("HTTP 204 without a record", "HTTP 204 without a record, {robots}"),
 }
+"""What a refusal and the line about the site say."""
 
 
 def check_log(result: CrawlResult, sites: dict[str, Site]) -> None:
     """The log alone says why."""
     refusals = "\n".join(result.logged(name="scrapy_koster.crawl.enforcement"))
     lines = "\n".join(result.logged(name="scrapy_koster.crawl.messages.announcer"))
-    for answer, said in SAID.items():
-        robots, reason = sites[answer].url("/robots.txt"), said.partition(" (")[0]
-        because = f"{reason}, missing, which KOSTER_MISSING disallows (3.1)"
+    for answer, (said, announced) in SAID.items():
+        robots = sites[answer].url("/robots.txt")
+        because = f"{said}, missing, which KOSTER_MISSING disallows (3.1)"
         assert f"forbidden by {robots}: {because}" in refusals
         assert (
-            f"{sites[answer].url('')} has no rules: its robots.txt answers {said}, so no page may"
-            " be fetched (KOSTER_MISSING). Next attempt after 20"
+            f"{sites[answer].url('')} has no rules: its robots.txt answers"
+            f" {announced.format(robots=robots)}, so no page may be fetched (KOSTER_MISSING). Next"
+            " attempt after 20"
         ) in lines
