@@ -98,6 +98,7 @@ async def test_the_settings_that_decide_are_told_and_no_secret(
         "KOSTER_REDIS_URL": "redis://:s3cr3t@localhost",
         "KOSTER_PARSER": "scrapy_koster.StrictestRobotParser",
         "KOSTER_DEFER_LIMIT_SECS": 0,
+        "KOSTER_STORAGE": MemoryStorage,
     }
     page = Request(site.url("/page"), headers=headers, meta={"proxy": address})
     await crawl(urls=[page], settings=settings)

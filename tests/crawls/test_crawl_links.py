@@ -13,6 +13,7 @@ from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.http import Response
+from twisted.python.failure import Failure
 
 from scrapy_koster import KosterMiddleware, RobotsForbidden
 
@@ -70,6 +71,17 @@ async def test_a_dry_run_filters_no_link(crawl: Crawl, site: Site) -> None:
     result = await crawl(Linking, urls=[site.url("/")], arguments=arguments, settings=settings)
     assert len(result.fetched) == 2
     assert "koster/links/filtered" not in result.stats
+
+
+async def test_an_error_of_an_errback_is_reported_by_scrapy(crawl: Crawl, site: Site) -> None:
+    class Failing(Linking):
+        def fail(self, failure: Failure) -> Any:
+            raise ZeroDivisionError
+
+    arguments = {"links": ["/private", "/open"]}
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        await crawl(Failing, urls=[site.url("/")], arguments=arguments, settings=FILTER)
+    assert site.pages_asked == ["/", "/open"]
 
 
 # What it costs, and what is counted.

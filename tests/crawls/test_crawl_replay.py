@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, CrawlResult
+from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
 from harness.server import Site as Served
@@ -40,7 +40,9 @@ class Recorded:
         await self.run(ROBOTSTXT_OBEY=False, HTTPCACHE_IGNORE_MISSING=False, **settings)
         assert sorted(self.site.pages_asked) == sorted(PATHS)
 
-    async def run(self, urls: Any = None, **settings: Any) -> CrawlResult:
+    async def run(
+        self, urls: Any = None, spider: type[RecordingSpider] = RecordingSpider, **settings: Any
+    ) -> CrawlResult:
         settings = {
             "HTTPCACHE_ENABLED": True,
             "HTTPCACHE_DIR": str(self.crawl.folder / "cache"),
@@ -49,7 +51,7 @@ class Recorded:
             "KOSTER_DEFER_LIMIT_SECS": 0.3,
             **settings,
         }
-        return await self.crawl(urls=urls or self.urls, settings=settings)
+        return await self.crawl(spider, urls=urls or self.urls, settings=settings)
 
     @property
     def fetched(self) -> int:
@@ -172,6 +174,31 @@ async def test_one_that_is_not_to_be_cached_among_others(recorded: Recorded) -> 
     result = await recorded.run([uncached, *recorded.urls[:2]])
     assert result.errors == {uncached.url: RobotsUnavailable}
     assert sorted(result.fetched) == sorted(recorded.urls[:2])
+    assert recorded.fetched == 0
+
+
+class UncachedFirst(RecordingSpider):
+    """Replays its other URLs when the first, which is not cached, has failed."""
+
+    async def start(self) -> Any:
+        yield self.ask(Request(str(self.urls[0]), meta={"dont_cache": True}))
+
+    def fail(self, failure: Any) -> Any:
+        super().fail(failure)
+        if len(self.refused) == 1:
+            yield from map(self.ask, self.urls[1:])
+
+
+async def test_a_site_that_has_failed_is_replayed(recorded: Recorded) -> None:
+    await recorded.record()
+    recorded.store(recorded.copy())
+    recorded.site.robots = Reply(503)
+    uncached, no = recorded.site.url("/uncached"), recorded.site.url("/no")
+    settings = {"KOSTER_UNAVAILABLE": "disallow", "KOSTER_DEFER_FIRST_SECS": 600}
+    result = await recorded.run([uncached, *recorded.urls], UncachedFirst, **settings)
+    assert result.errors == {uncached: RobotsUnavailable, no: RobotsForbidden}
+    assert len(result.fetched) == 2
+    assert recorded.site.asked("/robots.txt") == 1
     assert recorded.fetched == 0
 
 
