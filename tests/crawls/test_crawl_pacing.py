@@ -204,6 +204,24 @@ def test_a_fleet_comes_no_more_often_than_one(tmp_path: Path) -> None:
         assert sum(gaps(site)) >= 6 * 0.5 - ON_ITS_WAY_SECS
 
 
+async def test_a_turn_lasts_until_its_request_is_sent(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    """A request waits in its slot for longer than a gap. Another crawl has had its turn by then."""
+    settings = OBEY | place_of("sqlite", tmp_path).settings()
+    slow = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 1.3}
+    site = server.site()
+    site.robots = robots(0.5)
+    running = [
+        crawl.start(urls=site.urls(4, "/quick{}"), settings=settings),
+        crawl.start(urls=site.urls(4, "/slow{}"), settings=settings | slow),
+    ]
+    for each in running:
+        assert len((await each.result()).fetched) == 4
+    assert site.asked("/robots.txt") == 1
+    assert min(gaps(site)) >= 0.45, gaps(site)
+
+
 @pytest.mark.promise("docs/pacing.md", "the next crawl does not come early")
 def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
     """After kill -9 as well: that there was a visit is stored when it begins."""
