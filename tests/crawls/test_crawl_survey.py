@@ -131,35 +131,6 @@ async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
     assert result.seconds < 10
 
 
-async def test_one_that_was_ended_goes_on(
-    surveys: Surveys, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(survey, "URLS_AT_ONCE", 4)
-    gates: dict[Site, Gate] = {server.site(): server.gate() for _ in range(12)}
-    for site, gate in gates.items():
-        site.robots = Reply(200, RULES, gate=gate)
-    urls = [url for site in gates for url in site.urls(2)]
-
-    def asked() -> list[Site]:
-        return [site for site in gates if site.asked("/robots.txt")]
-
-    running = surveys.start(urls)
-    await Crawl.until(lambda: len(asked()) == 4)
-    for site in asked():
-        gates[site].open()
-    await Crawl.until(lambda: len(asked()) == 8 and surveys.shown.decided == 8)
-    ended = await running.stop()
-    assert (spider(ended).decided, surveys.shown.sites) == (8, 4)
-    assert numbers(ended)["requests"]["allowed"] == 8
-
-    for gate in gates.values():
-        gate.open()
-    again = await surveys.of(urls)
-    assert numbers(again)["requests"]["allowed"] == spider(again).decided == len(urls)
-    assert again.stats["koster/storage/hit"] == 4
-    assert again.stats["robotstxt/request_count"] == 8
-
-
 # In a project
 
 
