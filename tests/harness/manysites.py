@@ -16,11 +16,9 @@ import re
 import socket
 import struct
 import threading
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from enum import Enum
-from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,11 +42,6 @@ class Kind(Enum):
     HAS_RULES = "200, with rules"
 
     @property
-    def opens(self) -> bool:
-        """Whether any page of the site may be fetched."""
-        return self in (Kind.HAS_NONE, Kind.HAS_RULES)
-
-    @property
     def fails(self) -> bool:
         """Whether the site cannot be asked."""
         return self in (Kind.HANGS, Kind.REFUSES, Kind.RESETS, Kind.FAILS)
@@ -67,20 +60,12 @@ _FORBIDDEN_OF = 5
 _TARGET = re.compile(rb"GET /(?:no/)?(\d+) ")
 
 
-@cache
-def _hundred(hanging: int) -> Sequence[Kind]:
-    shares = dict(_SHARES)
-    shares[Kind.HAS_RULES] -= hanging - shares[Kind.HANGS]
-    shares[Kind.HANGS] = hanging
-    return [kind for kind, share in shares.items() for _ in range(share)]
+_HUNDRED = [kind for kind, share in _SHARES.items() for _ in range(share)]
 
 
-def kind_of(site: int, hanging: int = _SHARES[Kind.HANGS]) -> Kind:
-    """Return what the site of this number does: any hundred in a row have their shares.
-
-    With more sites that are *hanging* fewer have rules.
-    """
-    return _hundred(hanging)[site * 37 % 100]
+def kind_of(site: int) -> Kind:
+    """Return what the site of this number does: any hundred in a row have their shares."""
+    return _HUNDRED[site * 37 % 100]
 
 
 def _response(status: str, body: bytes = b"") -> bytes:
@@ -105,30 +90,19 @@ _LINGER_NOT = struct.pack("ii", 1, 0)
 class ManySites:
     """A server in a thread of its own."""
 
-    def __init__(
-        self,
-        *,
-        sites: int,
-        pages: int,
-        answer_secs: float = 0.0,
-        hanging: int = _SHARES[Kind.HANGS],
-    ) -> None:
-        """*pages* of each; an answer takes *answer_secs*; of 100 sites so many are *hanging*."""
+    def __init__(self, *, sites: int, pages: int, answer_secs: float = 0.0) -> None:
+        """*pages* of each; an answer takes *answer_secs*."""
         assert sites <= MAX_SITES
-        self.sites = sites
-        self.hanging = hanging
+        self.pages = pages
         self.count = sites * pages
         self.hits = bytearray(self.count)
         """How often each page was asked for, by its number."""
-        self.robots: Counter[int] = Counter()
-        """How often each site was asked for its robots.txt."""
         self.answered = 0
         """How many requests for pages there were."""
         self.connections = 0
         """How many are open."""
         self.answer_secs = answer_secs
         self.port = self.refusing_port = 0
-        self._pages = pages
         self._closing = ExitStack()
 
     def __enter__(self) -> Self:
@@ -159,15 +133,9 @@ class ManySites:
         self.loop.close()
         self._closing.close()
 
-    def site_of(self, number: int) -> int:
-        return number // self._pages
-
     def kind(self, number: int) -> Kind:
         """Return what the site of this page does."""
-        return self.kind_of(number // self._pages)
-
-    def kind_of(self, site: int) -> Kind:
-        return kind_of(site, self.hanging)
+        return kind_of(number // self.pages)
 
     def is_forbidden(self, number: int) -> bool:
         """Return whether the rules of its site forbid this page."""
@@ -179,21 +147,14 @@ class ManySites:
 
     def url(self, number: int) -> str:
         """Return the URL of a page."""
-        site = number // self._pages
-        port = self.refusing_port if self.kind_of(site) is Kind.REFUSES else self.port
+        site = number // self.pages
+        port = self.refusing_port if kind_of(site) is Kind.REFUSES else self.port
         host = f"127.{site // 62_500 + 1}.{site // 250 % 250}.{site % 250 + 1}"
         return f"http://{host}:{port}/{'no/' * self.is_forbidden(number)}{number}"
 
-    def interleaved(self, beside: int = 500) -> Iterator[int]:
-        """Yield the number of each page once, by turns those of *beside* sites or so.
-
-        New sites come as long as there are any, some with each turn.
-        """
-        new = max(1, beside // self._pages)
-        groups = [range(first, min(first + new, self.sites)) for first in range(0, self.sites, new)]
-        for turn in range(len(groups) + self._pages - 1):
-            for number in range(max(0, turn - self._pages + 1), min(len(groups), turn + 1)):
-                yield from (site * self._pages + turn - number for site in groups[number])
+    def numbers(self, page: int) -> Iterator[int]:
+        """Yield the number of this page of each site."""
+        yield from range(page, self.count, self.pages)
 
 
 class _Talk(asyncio.Protocol):
@@ -223,8 +184,7 @@ class _Talk(asyncio.Protocol):
                 self._answer_page(int(found[1]))
 
     def _answer_robots(self) -> None:
-        self._web.robots[self._site] += 1
-        kind = self._web.kind_of(self._site)
+        kind = kind_of(self._site)
         if kind is Kind.RESETS:
             sock = self._transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
