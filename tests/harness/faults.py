@@ -15,15 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import (
-    faults_around,
-    faults_of_answers,
-    faults_of_crawls,
-    faults_of_delays,
-    faults_of_processes,
-    faults_of_sites,
-    faults_of_starts,
-)
+from harness import faults_around, faults_of_crawls, faults_of_sites
 from harness.comparison import ROWS, Means
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
@@ -57,11 +49,7 @@ def told() -> Sequence[Told]:
             for f in faults_of_sites.FAULTS
         ),
         *(Told(f.group, f.name, AROUND + f.warned) for f in faults_around.FAULTS),
-        *(Told(f.group, f.name, f.promised) for f in faults_of_delays.FAULTS),
         *(Told(f.group, f.name, f.promised) for f in faults_of_crawls.FAULTS),
-        *(Told(f.group, f.name, f.promised) for f in faults_of_answers.FAULTS),
-        *(Told(f.group, f.name, f.promised) for f in faults_of_processes.FAULTS),
-        *(Told(f.group, f.name, f.promised) for f in faults_of_starts.FAULTS),
     ]
     assert len({(row.group, row.fault) for row in rows}) == len(rows)
     return rows

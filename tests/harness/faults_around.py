@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sqlite3
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, TypeAlias
 
 from scrapy import Request, signals
@@ -19,23 +14,17 @@ from scrapy.exceptions import NotConfigured, StopDownload
 from scrapy.robotstxt import RobotParser
 
 from harness.clocks import JumpingClock
-from harness.redis_server import answering, common_server, redis_server
+from harness.redis_server import redis_server
 from harness.server import Server, Site
 from harness.virtual import time
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
-from scrapy_koster.storage.encoding import encoded
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.redis import RedisStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 DAYS = 10 * 86_400.0
 OPEN = b"User-agent: *\nDisallow:\n"
-
-
-@cache
-def _bomb() -> bytes:
-    return zlib.compress(bytes(100 * 2**20), level=1)
 
 
 @dataclass
@@ -114,34 +103,9 @@ def _garbage(path: Path) -> None:
     path.write_bytes(b"this is no database" * 1000)
 
 
-def _executed(*statements: str) -> Harm:
-    def harm(path: Path) -> None:
-        SQLiteStorage(str(path)).close()
-        with closing(sqlite3.connect(path)) as connection:
-            for statement in statements:
-                connection.execute(statement)
-            connection.commit()
-
-    return harm
-
-
 def _deleted(path: Path) -> None:
     for each in path.parent.iterdir():
         each.unlink()
-
-
-def _cut_short(path: Path) -> None:
-    os.truncate(path, 100)
-
-
-@contextmanager
-def _locked(stage: Stage) -> Iterator[Mapping[str, Any]]:
-    SQLiteStorage(str(stage.folder / "locked.sqlite3")).close()
-    path = stage.folder / "locked.sqlite3"
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("PRAGMA locking_mode = EXCLUSIVE")
-        other.execute("BEGIN EXCLUSIVE")
-        yield {"KOSTER_SQLITE_PATH": str(path)}
 
 
 class Full(SQLiteStorage):
@@ -205,32 +169,13 @@ def _jumping(secs: float) -> Callable[[Stage], Given]:
 # Redis.
 
 
-def _redis(url: str, prefix: str = "koster") -> Mapping[str, Any]:
-    return {
-        "KOSTER_STORAGE": RedisStorage,
-        "KOSTER_REDIS_URL": url,
-        "KOSTER_REDIS_PREFIX": prefix,
-    }
+def _redis(url: str) -> Mapping[str, Any]:
+    return {"KOSTER_STORAGE": RedisStorage, "KOSTER_REDIS_URL": url}
 
 
 @contextmanager
 def _redis_down(stage: Stage) -> Iterator[Mapping[str, Any]]:
     yield _redis(f"redis://127.0.0.1:{stage.server.down().port}/0")
-
-
-@contextmanager
-def _redis_other(_stage: Stage) -> Iterator[Mapping[str, Any]]:
-    with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
-        yield _redis(f"redis://127.0.0.1:{port}/0")
-
-
-def _redis_with(*options: str, user: str = "") -> Callable[[Stage], Given]:
-    @contextmanager
-    def given(_stage: Stage) -> Iterator[Mapping[str, Any]]:
-        with redis_server(*options, password="right" if "right" in options else None) as own:
-            yield _redis(own.url(user))
-
-    return given
 
 
 @contextmanager
@@ -257,18 +202,6 @@ def _flush(own: Any) -> None:
     with own.client() as client:
         client.flushall()
         client.script_flush()
-
-
-def _redis_value(value: Callable[[Site], bytes]) -> Callable[[Stage], Given]:
-    @contextmanager
-    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
-        prefix = f"test-{token_hex(6)}"
-        with common_server().client() as client:
-            for site in stage.sites:
-                client.set(f"{prefix}:2:known:{{{site.url('')} scrapy}}", value(site))
-        yield _redis(common_server().url(), prefix)
-
-    return given
 
 
 # The code of others.
@@ -307,13 +240,6 @@ class RaisesOfRobots:
             raise ZeroDivisionError
 
 
-class RaisesOfAnswers:
-    def process_response(self, request: Request, response: Any) -> Any:
-        if request.url.endswith("/robots.txt"):
-            raise ZeroDivisionError
-        return response
-
-
 class StopsAll:
     """An extension that stops each download when its headers have come."""
 
@@ -332,33 +258,9 @@ class StopsAll:
 _STORAGE, _CLOCK, _REDIS, _CODE = "the storage", "the clock", "Redis as the storage", "other code"
 FAULTS = (
     AroundFault(_STORAGE, "its file is garbage", _at_first(_garbage), 1),
-    AroundFault(
-        _STORAGE,
-        "a database of another program",
-        _at_first(
-            _executed(
-                "DROP TABLE IF EXISTS copies",
-                "PRAGMA application_id = 7",
-                "PRAGMA user_version = 0",
-                "CREATE TABLE other (x)",
-            )
-        ),
-        1,
-        silent=True,
-    ),
-    AroundFault(
-        _STORAGE, "of a later version", _at_first(_executed("PRAGMA user_version = 99")), 1
-    ),
-    AroundFault(_STORAGE, "a folder is in its place", _at_first(lambda path: path.mkdir()), 1),
-    AroundFault(
-        _STORAGE, "its folder is read-only", _with(KOSTER_SQLITE_PATH="/proc/self/x/robots"), 1
-    ),
-    AroundFault(_STORAGE, "locked by another process", _locked, 1),
     AroundFault(_STORAGE, "the disk is full", _with(KOSTER_STORAGE=Full), 1),
     AroundFault(_STORAGE, "deleted in mid-crawl", _in_between(_deleted), 1, silent=True),
-    AroundFault(_STORAGE, "cut short in mid-crawl", _in_between(_cut_short), 1, silent=True),
     AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
-    AroundFault(_STORAGE, "memory for one site", _with(KOSTER_MEMORY_SITES=1)),
     AroundFault(_STORAGE, "the file of the JOBDIR is garbage", _jobdir(_garbage), 1),
     AroundFault(_CLOCK, "a copy of 10 days ahead, which allows all", _of_a_later_clock),
     AroundFault(_CLOCK, "jumps 10 days ahead in mid-crawl", _jumping(DAYS)),
@@ -367,28 +269,6 @@ FAULTS = (
     AroundFault(_REDIS, "hangs", _redis_hangs, 1),
     AroundFault(_REDIS, "is killed in mid-crawl", _redis_meanwhile(lambda own: own.stop()), 1),
     AroundFault(_REDIS, "loses all in mid-crawl", _redis_meanwhile(_flush)),
-    AroundFault(_REDIS, "another server is at its port", _redis_other, 1),
-    AroundFault(
-        _REDIS,
-        "out of memory",
-        _redis_with("--maxmemory", "1mb", "--maxmemory-policy", "noeviction"),
-        1,
-    ),
-    AroundFault(
-        _REDIS, "another password", _redis_with("--requirepass", "right", user=":wrong@"), 1
-    ),
-    AroundFault(_REDIS, "values are garbage", _redis_value(lambda site: b"\xff\x00garbage")),
-    AroundFault(_REDIS, "values unpack to 100 MB", _redis_value(lambda site: b"1.0 " + _bomb())),
-    AroundFault(
-        _REDIS,
-        "values of 10 days ahead, which allow all",
-        _redis_value(
-            lambda site: (
-                b"%r " % (now := time.time() + DAYS)
-                + encoded(_opening(site.url("/robots.txt"), now))
-            )
-        ),
-    ),
     AroundFault(
         _CODE, "a parser that raises at each file", _with(KOSTER_PARSER=NoFile), closed=True
     ),
@@ -397,12 +277,6 @@ FAULTS = (
         _CODE,
         'a middleware that has a defect at each robots.txt, KOSTER_UNAVAILABLE = "allow"',
         _with(DOWNLOADER_MIDDLEWARES={RaisesOfRobots: 50}, KOSTER_UNAVAILABLE="allow"),
-        closed=True,
-    ),
-    AroundFault(
-        _CODE,
-        "a middleware that raises at the answer",
-        _with(DOWNLOADER_MIDDLEWARES={RaisesOfAnswers: 950}),
         closed=True,
     ),
     AroundFault(

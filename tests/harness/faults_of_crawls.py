@@ -1,19 +1,29 @@
-"""Faults of the moment: what a crawl is just doing when something changes, or is asked of it."""
+"""Faults of single crawls: what changes in their course, code of others, parts that are missing."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from traceback import format_exception
+from typing import Any, TypeAlias
 
-from scrapy import Request, signals
+import pytest
+from scrapy import Request, Spider, signals
+from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
+from scrapy.robotstxt import RobotParser
 from typing_extensions import Self
 
-from harness.crawling import Crawl
+from harness.clocks import JumpingClock
+from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
-from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster import KosterMiddleware, KosterRobotParser, RobotsForbidden, RobotsUnavailable
 
 OPEN = "User-agent: *\nDisallow:\n"
 CLOSED = "User-agent: *\nDisallow: /\n"
@@ -27,12 +37,15 @@ SOON: dict[str, Any] = {
 }
 
 
+Run: TypeAlias = Callable[[Crawl, Server], Awaitable[None]]
+
+
 @dataclass(frozen=True)
 class CrawlFault:
+    group: str
     name: str
     promised: str
-    run: Callable[[Crawl, Server], Awaitable[None]]
-    group: str = "the course of the crawl"
+    run: Run
 
 
 # What is fetched while the spider opens.
@@ -105,7 +118,7 @@ class NamesAnother:
             request.headers["Host"] = "b.example"
 
 
-def _host(path: str, **settings: Any) -> Callable[[Crawl, Server], Awaitable[None]]:
+def _host(path: str, **settings: Any) -> Run:
     """Request *path*, with another site's name as its Host header, and a page without."""
 
     async def run(crawl: Crawl, server: Server) -> None:
@@ -122,56 +135,199 @@ def _host(path: str, **settings: Any) -> Callable[[Crawl, Server], Awaitable[Non
     return run
 
 
-# Pauses.
+# Links that are filtered.
 
 
-async def _paused(crawl: Crawl, server: Server) -> None:
-    failing = server.site(host="127.0.0.2")
-    failing.robots = Reply(503)
-    running = crawl.start(urls=failing.urls(5), settings=SOON)
-    await crawl.until(lambda: failing.asked("/robots.txt") == 2, seconds=10)
-    engine: Any = running.crawler.engine
-    engine.pause()
-    await crawl.sleep(2 * LIMIT_SECS)
-    assert engine.running
-    engine.unpause()
-    result = await running.result()
-    assert failing.pages_asked == []
-    assert len(result.refused) == 5
-    assert all(isinstance(error, RobotsUnavailable) for _, error in result.refused)
+class Linking(RecordingSpider):
+    """Its first page has the links."""
+
+    links: Any = ()
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+
+    def page(self, response: Response) -> Iterator[Request]:
+        if response.meta.get("depth", 0) == 0:
+            self.meanwhile()
+            yield from map(self.ask, self.links)
 
 
-_FIRST = "the page waits and is fetched; then the crawl begins"
-_NO_FIRST = "refused (RobotsUnavailable) after KOSTER_IDLE_LIMIT_SECS; then the crawl begins"
+async def _links_after_expiry(crawl: Crawl, server: Server) -> None:
+    """The copy that forbids a link has expired when the page is read, and the site fails then."""
+    crawl.clock = clock = JumpingClock()
+    site = server.site()
+    site.robots = ["User-agent: *\nDisallow: /private\n", Reply(503)]
+    links = [site.url("/private"), site.url("/open")]
+    result = await crawl(
+        Linking,
+        urls=[site.url("/")],
+        arguments={"links": links, "meanwhile": lambda: setattr(clock, "ahead", 86_400.0 * 60)},
+        settings={**SOON, "KOSTER_FILTER_LINKS": True},
+    )
+    assert site.pages_asked == ["/"]
+    assert {url: type(error) for url, error in result.refused} == dict.fromkeys(
+        links, RobotsUnavailable
+    )
+    assert "koster/links/filtered" not in result.stats
+
+
+# Parsers with a defect.
+
+
+class NoComparison(KosterRobotParser):
+    """A subclass whose comparison of a file raises."""
+
+    def watch(self, robot: str | bytes) -> Any:
+        raise CancelledError
+
+
+class NoWatch(NoComparison):
+    """A subclass that returns another type."""
+
+    def watch(self, robot: str | bytes) -> Any:
+        return self
+
+
+class NoLines(KosterRobotParser):
+    """A subclass whose method for the lines raises."""
+
+    def lines(self, robot: Any, /, *fields: bytes) -> Any:
+        raise ZeroDivisionError
+
+
+def _compared(parser: type[NoComparison]) -> Run:
+    """A site has wildcards; nobody knows whether a page may be sent."""
+
+    async def run(crawl: Crawl, server: Server) -> None:
+        site = server.site()
+        site.robots = "User-agent: *\nDisallow: /*.gif\n"
+        running = crawl.start(urls=site.urls(2), settings={"KOSTER_PARSER": parser})
+        with pytest.raises(AssertionError, match=r"watch\(\) of the parser"):
+            await running.result()  # the log has an error
+        assert site.pages_asked == []
+        spider: Any = running.crawler.spider
+        assert len(spider.refused) == 2
+
+    return run
+
+
+async def _no_lines(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nCrawl-delay: 0.15\n"
+    settings = {
+        "KOSTER_CRAWL_DELAY": "obey",
+        "KOSTER_CRAWL_DELAY_MAX_SECS": 0.3,
+        "KOSTER_PARSER": NoLines,
+    }
+    running = crawl.start(urls=site.urls(3), settings=settings)
+    with pytest.raises(AssertionError, match="Error while reading the delay"):
+        await running.result()
+    times = sorted(asked.at for asked in site.requests)
+    assert len(times) == 4
+    assert min(later - earlier for earlier, later in pairwise(times)) >= 0.2
+
+
+# Parts that cannot be built.
+
+
+class Unlicensed(RobotParser):
+    @classmethod
+    def from_crawler(cls, crawler: Any, robotstxt_body: bytes) -> Any:
+        raise NotConfigured("no licence")
+
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
+        return True
+
+
+class NotOpening(Scheduler):
+    def open(self, spider: Spider) -> Any:
+        raise OSError("no queue")
+
+
+class NotBuilt(Scheduler):
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Any:
+        raise NotConfigured("no queue")
+
+
+class KosterOff(KosterMiddleware):
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Any:
+        raise NotConfigured("no luck")
+
+
+def _not_begun(says: str, **settings: Any) -> Run:
+    async def run(crawl: Crawl, server: Server) -> None:
+        site = server.site()
+        with pytest.raises(Exception) as caught:  # noqa: PT011  # whichever
+            await crawl(urls=[site.url()], settings=settings)
+        # Scrapy may stumble over what is not there once it has failed.
+        assert re.search(says, "".join(format_exception(caught.value)))
+        assert site.requests == ()
+
+    return run
+
+
+_COURSE, _PARTS = "the course of the crawl", "the parts of the crawl"
+_LINKS, _PARSERS = "filtered links (KOSTER_FILTER_LINKS)", "a parser with a defect"
 _NOT_SENT = "refused (RobotsUnavailable) with advice"
-_RUNS_ON = (
-    "the crawl does not end in the pause; afterwards requests are refused (RobotsUnavailable)"
-)
+_STOPS = "the crawl stops at the start with a message"
+_CLOSED = "no page is fetched; an error is logged"
 FAULTS = (
     CrawlFault(
+        _COURSE,
         "a page is downloaded while the spider opens: its robots.txt takes 1 s",
-        _FIRST,
+        "the page waits and is fetched; then the crawl begins",
         _opening_slowly,
     ),
     CrawlFault(
+        _COURSE,
         "a page is downloaded while the spider opens: its robots.txt fails",
-        _NO_FIRST,
+        "refused (RobotsUnavailable) after KOSTER_IDLE_LIMIT_SECS; then the crawl begins",
         _opening_of_none,
     ),
     CrawlFault(
+        _COURSE,
         "the robots.txt is renewed while pages wait for DOWNLOAD_DELAY",
         "the new file decides",
         _renewed,
     ),
     CrawlFault(
+        _COURSE,
         'a Host header names another site, KOSTER_UNAVAILABLE = "allow"',
         _NOT_SENT,
         _host("/x", KOSTER_UNAVAILABLE="allow"),
     ),
     CrawlFault(
+        _COURSE,
         'a later middleware sets such a Host header, KOSTER_UNAVAILABLE = "allow"',
         _NOT_SENT,
         _host("/late", KOSTER_UNAVAILABLE="allow"),
     ),
-    CrawlFault("a pause of 2 times KOSTER_DEFER_LIMIT_SECS", _RUNS_ON, _paused),
+    CrawlFault(
+        _LINKS,
+        "the robots.txt has expired when the page is read, and is 503 now",
+        "links are queued, then refused (RobotsUnavailable)",
+        _links_after_expiry,
+    ),
+    CrawlFault(_PARSERS, "its `watch` raises", _CLOSED, _compared(NoComparison)),
+    CrawlFault(_PARSERS, "its `watch` returns another type", _CLOSED, _compared(NoWatch)),
+    CrawlFault(
+        _PARSERS,
+        "its `lines` raises",
+        "the delay is KOSTER_CRAWL_DELAY_MAX_SECS; an error is logged",
+        _no_lines,
+    ),
+    *(
+        CrawlFault(_PARTS, name, _STOPS, _not_begun(says, **settings))
+        for name, says, settings in (
+            ("KOSTER_REPORT cannot be written", "cannot be written", {"KOSTER_REPORT": "."}),
+            ("a parser that raises NotConfigured", "licence", {"KOSTER_PARSER": Unlicensed}),
+            ("a scheduler that does not open", "no queue", {"SCHEDULER": NotOpening}),
+            ("a scheduler that raises NotConfigured", "no queue", {"SCHEDULER": NotBuilt}),
+            (
+                "a KosterMiddleware that raises NotConfigured",
+                "there is no KosterMiddleware",
+                {"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, KosterOff: 100}},
+            ),
+        )
+    ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from scrapy_koster import DeferringScheduler
@@ -106,8 +105,3 @@ WRONG = {
     "KOSTER_USAGE_FIELD": (3, True, ["usage"], b"usage", "a b", "1a"),
     "KOSTER_PAGE_DIRECTIVES": ("html", ["meta", "body"], [None], 3, True, [["meta"]]),
 }
-NO_FILES = (
-    *(".", Path(), "x" * 300, f"{'x' * 245}.html"),
-    *(f"{__file__}/x.html", "a\0.html", "\ud800.html", "/proc/self/x.html", "/proc/self/x/y.html"),
-)
-"""Paths at which no file can be written, for KOSTER_REPORT."""
