@@ -69,15 +69,3 @@ queries = st.sampled_from(["", "?", "?x=1", "?x=/a", "?x=http://h/a"])
 def urls(draw: st.DrawFn) -> str:
     behind = draw(st.one_of(rooted_paths, rooted_paths, rooted_paths, queries, lone_surrogates))
     return draw(origins) + behind + draw(fragments)
-
-
-# Each octet as it is or encoded: what a file cannot have as it is, an escape can.
-_octets = st.one_of(st.sampled_from(b"\n\r\t #%/*$a\0\x85\xff"), st.integers(0, 255))
-_raw = _octets.filter(lambda octet: octet not in b"\n\r#").map(chr)
-octet_paths = st.lists(st.one_of(_raw, _octets.map("%{:02x}".format)), max_size=3).map("".join)
-
-
-@st.composite
-def octet_rules(draw: st.DrawFn) -> str:
-    field = draw(st.sampled_from(["Allow", "Disallow", "disallow", "DISALLOW"]))
-    return f"{field}: /{draw(octet_paths)}"

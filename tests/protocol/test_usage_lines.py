@@ -1,19 +1,16 @@
-"""Preferences in a robots.txt: attach, sentence by sentence, and against a plain reading."""
+"""Preferences in a robots.txt: attach, sentence by sentence."""
 
 from __future__ import annotations
 
-import os
-from random import Random
 from typing import Any
 
 import pytest
-from harness import oracle_usage
 from harness.real_files import File
 
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
-from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage, preferences_in, signals_in
+from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
 from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
 
 SITE = "http://a.example"
@@ -22,10 +19,6 @@ PARSERS: dict[str, Any] = {
     "rfc9309": Rfc9309RobotParser,
     "both": StrictestRobotParser,
 }
-FILES = int(os.environ.get("FUZZ_USAGE", "300"))
-"""How many random files."""
-RANDOM_FILES = max(FILES, 10_000)
-"""The same for long tests. FUZZ_USAGE=100000 takes three minutes."""
 
 
 def said(body: str | bytes, path: str, robot: str = "figtree", standard: str = "draft") -> str:
@@ -252,94 +245,6 @@ def test_of_many_lines_all_count_and_a_hundred_are_listed() -> None:
     assert str(Usage(statements)) == "search=n"
     assert len(statements) == 101
     assert len(found.listed("a")) == 100
-
-
-# Against a plain reading.
-
-_PATHS = ("", "", "/ ", "/a ", "/a/ ", "/a/b\t", "/* ", "/*b ", "/a$ ", "/a*/b$ ", "/%61 ", "/é ",
-          "/b?x* ", "/ab  ", "a ", "*b ")  # fmt: skip
-_VALUES = (
-    "train-ai=n", "train-ai=y", "search=n", "search=y", "train-ai=y, search=n", "tdm=n, ai-input=y",
-    "train-ai=yes", "Train-AI=n", 'search="n"', "train-ai;x=n, search=y;z", "train-ai, tdm=y",
-    "train-ai=y, train-ai=n", "x=n", "", "search=n,", "ai-train=no", "search=yes, ai-train=no",
-)  # fmt: skip
-_FIELDS = ("Content-Usage",) * 5 + ("content-usage ", "Content-Signal", "Content-Signal", "X")
-_AGENTS = ("*", "*", "a", "a", "b", "A", "ab", "c d")
-_RULES = ("Allow: /a", "Disallow: /b", "Disallow:", "Allow: /")
-_URLS = ("/", "/a", "/a/", "/a/b", "/ab", "/b?x=1", "/%61/b", "/c", "/%C3%A9", "/a/x/b")
-
-
-def random_file(random: Random) -> bytes:
-    lines = []
-    for _ in range(random.randrange(1, 14)):
-        match random.randrange(10):
-            case 0 | 1:
-                lines.append(f"User-agent: {random.choice(_AGENTS)}")
-            case 2:
-                lines.append(random.choice(_RULES))
-            case 3:
-                lines.append(random.choice(["", "# x", "junk", "Sitemap: x"]))
-            case _:
-                path = random.choice(_PATHS)
-                lines.append(f"{random.choice(_FIELDS)}: {path}{random.choice(_VALUES)}")
-    head = random.choice(["", "User-agent: *\n", "User-agent: *\n"])
-    return (head + random.choice(["\n", "\r\n"]).join(lines)).encode()
-
-
-def differences(seeds: range) -> list[tuple[int, str, str, str]]:
-    found = []
-    for seed in seeds:
-        random = Random(seed)
-        body = random_file(random)
-        for standard, parser in PARSERS.items():
-            lines = usage_lines(body, parser(body))
-            robot, path = random.choice("abz"), random.choice(_URLS)
-            url = f"{SITE}{path}"
-            ours = Usage(lines.statements(url, robot)).to_dict()["preferences"] if lines else {}
-            if ours != oracle_usage.preferences(body, url, robot, standard):
-                found.append((seed, standard, robot, path))
-    return found
-
-
-def test_random_files() -> None:
-    assert differences(range(FILES)) == []
-
-
-@pytest.mark.long
-def test_many_random_files() -> None:
-    assert differences(range(RANDOM_FILES)) == []
-
-
-_DICTIONARY = (
-    "train-ai", "search", "a", "*", "b-1", "A", "1", "=", "=", "=y", "=n", "=y", "=n", ",", ", ",
-    ",", "\t,", ";", ";a", "; a=1", '"n"', '"', "\\", "?1", "?0", "(", ")", "(n y)", "1", "-1.5",
-    ":bg==:", ":", '%"%c3%a9"', '%"', "@1", "@", " ", "\t", "é", "\0", "n", "y", "yes", "/", "#",
-)  # fmt: skip
-
-
-def dictionaries(seeds: range) -> list[bytes]:
-    different = []
-    for seed in seeds:
-        random = Random(seed)
-        pieces = random.choices(_DICTIONARY, k=random.randrange(1, 10))
-        value = "".join(pieces).encode()
-        ours = dict(preferences_in(value)), dict(signals_in(value))
-        theirs = oracle_usage.usage(value), oracle_usage.signal(value)
-        if [_letters(each) for each in ours] != [_strictest(each) for each in theirs]:
-            different.append(value)
-    return different
-
-
-def _letters(found: dict[str, Any]) -> dict[str, str]:
-    return {label: preference.value for label, preference in found.items()}
-
-
-def _strictest(found: dict[str, set[str]]) -> dict[str, str]:
-    return {label: min(words) for label, words in found.items()}
-
-
-def test_random_dictionaries() -> None:
-    assert dictionaries(range(FILES * 5)) == []
 
 
 @pytest.mark.slow
