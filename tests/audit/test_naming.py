@@ -1,4 +1,4 @@
-"""Names in User-Agent headers: 92 headers of robots and 40 of browsers, from documentation."""
+"""Names in User-Agent headers of robots and browsers, from documentation."""
 
 from __future__ import annotations
 
