@@ -47,9 +47,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-twisted installs one
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    if config.pluginmanager.hasplugin("twisted"):
-        installers = {"asyncio": virtual.install, "default": virtual.install_default}
-        installers[config.getoption("reactor")]()
+    if config.pluginmanager.hasplugin("twisted") and config.getoption("reactor") == "asyncio":
+        virtual.install()
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-twisted has installed its reactor

@@ -63,7 +63,7 @@ class Time:
         self._base = self._since = real.monotonic()
         self._worked = real.process_time()
         self._epoch = 0.0
-        self._loops: dict[Sharer, _State] = {}
+        self._loops: dict[Loop, _State] = {}
         self._last_event = 0.0
         self._late_secs = 0.0
         self._waiting: list[tuple[Callable[[], object], Deferred[Any]]] = []
@@ -129,13 +129,13 @@ class Time:
                 call_later(0, entry[1].callback, outcome)
         return bool(true)
 
-    def works(self, loop: Sharer) -> None:
+    def works(self, loop: Loop) -> None:
         """Note that it does not wait."""
         with self._lock:
             self._loops[loop] = _State()
             self._last_event = real.monotonic()
 
-    def waits(self, loop: Sharer, until: float) -> None:
+    def waits(self, loop: Loop, until: float) -> None:
         """Note that nothing is ready for it, at this moment; jump if so it is for all."""
         with self._lock:
             now = real.monotonic()
@@ -159,7 +159,7 @@ class Time:
         """Note how late a loop woke: so late may be what is on its way, on a busy machine."""
         self._late_secs = max(late_secs - _USUAL_SECS, 0.5 * self._late_secs)
 
-    def forget(self, loop: Sharer) -> None:
+    def forget(self, loop: Loop) -> None:
         with self._lock:
             self._loops.pop(loop, None)
 
@@ -176,13 +176,27 @@ class _State:
         return self.looked == -math.inf
 
 
-class Sharer:
-    """A loop that shares this time."""
+class _Selector(selectors.DefaultSelector):
+    loop: Loop
 
-    takes_conditions = False
-    """Whether it looks for who waits in `Time.until`."""
-    threads = 0
-    """Number of threads that work for it, but for those of the reactor."""
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        return self.loop.ready(super().select, timeout)
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop in that time, of this process's crawls or of a server."""
+
+    def __init__(self, *, takes_conditions: bool = False) -> None:
+        self.takes_conditions = takes_conditions
+        """Whether it looks for who waits in `Time.until`."""
+        self.threads = 0
+        """Number of threads that work for it, but for those of the reactor."""
+        selector = _Selector()
+        selector.loop = self
+        super().__init__(selector)
+
+    def time(self) -> float:
+        return TIME.now()
 
     def ready(
         self, poll: Callable[[float | None], list[T]], timeout: float | None = None
@@ -209,26 +223,6 @@ class Sharer:
             TIME.waits(self, until)
             wait = SLICE_SECS
 
-
-class _Selector(selectors.DefaultSelector):
-    loop: Loop
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        return self.loop.ready(super().select, timeout)
-
-
-class Loop(asyncio.SelectorEventLoop, Sharer):
-    """An event loop in that time, of this process's crawls or of a server."""
-
-    def __init__(self, *, takes_conditions: bool = False) -> None:
-        self.takes_conditions = takes_conditions
-        selector = _Selector()
-        selector.loop = self
-        super().__init__(selector)
-
-    def time(self) -> float:
-        return TIME.now()
-
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Any, *args: Any
     ) -> asyncio.Future[Any]:
@@ -245,7 +239,7 @@ class Loop(asyncio.SelectorEventLoop, Sharer):
         super().close()
 
 
-def _has_threads(loop: Sharer) -> bool:
+def _has_threads(loop: Loop) -> bool:
     if loop.threads:
         return True
     reactor = sys.modules.get("twisted.internet.reactor")
@@ -308,72 +302,36 @@ def install() -> None:
 
     loop = Loop(takes_conditions=True)
     asyncioreactor.install(loop)  # type: ignore[no-untyped-call]
-    _count_threads(loop, loop.call_soon_threadsafe)
-    _read_by_twisted()
-
-
-def install_default() -> None:
-    """Install Twisted's own reactor in this time; what is none of epoll's stays in real time."""
-    from twisted.internet import default
-
-    default.install()
+    _count_threads(loop)
     reactor: Any = sys.modules["twisted.internet.reactor"]
-    if type(reactor).__name__ == "EPollReactor":
-        sharer = Sharer()
-        sharer.takes_conditions = True
-        reactor._poller = _Poller(reactor._poller, sharer)
-        _count_threads(sharer, reactor.callFromThread)
-        _read_by_twisted()
+    reactor.seconds = TIME.now
+    _patch(_NAMES | _OF_TWISTED)
 
 
-class _Poller:
-    """The epoll of a reactor, with its own way of waiting."""
-
-    def __init__(self, poller: Any, sharer: Sharer) -> None:
-        self.register = poller.register
-        self.modify = poller.modify
-        self.unregister = poller.unregister
-        self._poll = poller.poll
-        self._sharer = sharer
-
-    def poll(self, timeout: float, most: int) -> list[tuple[int, int]]:
-        def poll(secs: float | None) -> list[tuple[int, int]]:
-            found: list[tuple[int, int]] = self._poll(-1 if secs is None else secs, most)
-            return found
-
-        return self._sharer.ready(poll, None if timeout < 0 else timeout)
-
-
-def _count_threads(sharer: Sharer, in_loop: Callable[[Callable[[], None]], object]) -> None:
-    """Have the threads of ours hold time. *in_loop* calls a function in the loop of *sharer*."""
+def _count_threads(loop: Loop) -> None:
+    """Have the threads of ours hold time."""
     run = Threads.run
 
     def ended() -> None:
-        sharer.threads -= 1
+        loop.threads -= 1
 
     def counted(threads: Threads, call: Callable[[], object]) -> Deferred[None]:
         def counted_call() -> None:
             call()
             with suppress(RuntimeError):  # the loop is closed
-                in_loop(ended)
+                loop.call_soon_threadsafe(ended)
 
-        sharer.threads += 1
+        loop.threads += 1
         return run(threads, counted_call)
 
     setattr(Threads, "run", counted)  # noqa: B010  # mypy would have no method assigned
-
-
-def _read_by_twisted() -> None:
-    reactor: Any = sys.modules["twisted.internet.reactor"]
-    reactor.seconds = TIME.now
-    _patch(_NAMES | _OF_TWISTED)
 
 
 def without_reactor() -> Loop:
     """Return such a loop, for crawls without a reactor, and have Scrapy read its time."""
     _patch(_NAMES)
     loop = Loop(takes_conditions=True)
-    _count_threads(loop, loop.call_soon_threadsafe)
+    _count_threads(loop)
     return loop
 
 
