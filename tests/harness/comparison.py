@@ -15,8 +15,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 from scrapy.exceptions import IgnoreRequest
@@ -25,7 +23,7 @@ from twisted.python.failure import Failure
 
 from harness.challenge_pages import ANUBIS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider, Robots
-from harness.loops import BareLoop
+from harness.documents import crawled, marked
 from harness.replies import (
     Endless,
     Handler,
@@ -326,8 +324,7 @@ async def comparison(crawl: Crawl, server: Server) -> str:
 
 def shown(page: str) -> str:
     """The table that *page*, of Markdown, has between the marks."""
-    begin, end = COMPARISON
-    return page.partition(begin)[2].partition(end)[0].strip()
+    return marked(page, COMPARISON).strip()
 
 
 async def forbidden(crawl: Crawl, server: Server, robots: Robots) -> int:
@@ -338,19 +335,5 @@ async def forbidden(crawl: Crawl, server: Server, robots: Robots) -> int:
     return len(site.pages_asked)
 
 
-def main() -> None:
-    tables = []
-    loop = BareLoop()
-
-    async def run() -> None:
-        tables.append(await comparison(crawl, server))
-
-    with TemporaryDirectory() as folder, Server() as server:
-        crawl = Crawl(Path(folder))
-        loop.run(run, 60)
-    loop.close()
-    sys.stdout.write(f"{tables[0]}\n")
-
-
 if __name__ == "__main__":
-    main()
+    sys.stdout.write(f"{crawled(comparison)}\n")

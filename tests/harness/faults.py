@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from harness import faults_around, faults_of_crawls, faults_of_sites
 from harness.comparison import ROWS, Means
+from harness.documents import marked, write_marked
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+PAGE = "docs/reliability.md"
 MARKS = ("<!-- faults -->\n", "<!-- /faults -->")
 OF_SITES = {
     Means.RULES: "its rules are obeyed",
@@ -72,15 +72,8 @@ def tables() -> str:
 
 def shown(page: str) -> str:
     """What *page*, of Markdown, has between the marks."""
-    begin, end = MARKS
-    return page.partition(begin)[2].partition(end)[0]
-
-
-def main() -> None:
-    page, (begin, end) = PAGE.read_text(encoding="utf-8"), MARKS
-    before, after = page.partition(begin)[0], page.partition(end)[2]
-    PAGE.write_text(f"{before}{begin}{tables()}{end}{after}", encoding="utf-8")
+    return marked(page, MARKS)
 
 
 if __name__ == "__main__":
-    main()
+    write_marked(PAGE, MARKS, tables())

@@ -11,17 +11,15 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from harness.comparison import HTML, RULES
 from harness.crawling import Crawl, CrawlResult
-from harness.loops import BareLoop
+from harness.documents import crawled, marked, write_marked
 from harness.replies import Handler, Hang, Reply
 from harness.server import Server
 
-PAGE = Path(__file__).parents[2] / "docs" / "first-crawl.md"
+PAGE = "docs/first-crawl.md"
 LOG = ("<!-- log -->\n\n```text\n", "```\n\n<!-- /log -->")
 
 ANSWERS: Mapping[str, Handler] = {
@@ -91,31 +89,8 @@ def _timeless(line: str) -> str:
 
 def shown(page: str) -> list[str]:
     """The log that *page*, of Markdown, has between the marks."""
-    begin, end = LOG
-    return page.partition(begin)[2].partition(end)[0].splitlines()
-
-
-def with_log(page: str, log: list[str]) -> str:
-    begin, end = LOG
-    before, _, rest = page.partition(begin)
-    _, _, after = rest.partition(end)
-    return "".join([before, begin, *(f"{line}\n" for line in log), end, after])
-
-
-def main() -> None:
-    results = []
-    loop = BareLoop()
-
-    async def run() -> None:
-        results.append(await first_crawl(crawl, server))
-
-    with TemporaryDirectory() as folder, Server() as server:
-        crawl = Crawl(Path(folder))
-        loop.run(run, 60)
-    loop.close()
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(with_log(page, log_of(results[0])), encoding="utf-8")
+    return marked(page, LOG).splitlines()
 
 
 if __name__ == "__main__":
-    main()
+    write_marked(PAGE, LOG, "".join(f"{line}\n" for line in log_of(crawled(first_crawl))))

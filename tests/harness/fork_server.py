@@ -14,72 +14,41 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 # What a crawl and the commands import, and what does not install a reactor.
 IMPORTED = (
-    "asyncio",
     "encodings.charmap",
-    "json",
-    "logging",
-    "random",
-    "resource",
-    "signal",
     "sqlite3",
-    "subprocess",
-    "scrapy",
+    "unittest",
     "scrapy.cmdline",
     "scrapy.crawler",
     "scrapy.core.engine",
-    "scrapy.core.scheduler",
-    "scrapy.core.scraper",
-    "scrapy.core.downloader",
     "scrapy.core.downloader.handlers.http11",
-    "scrapy.core.downloader.contextfactory",
-    "scrapy.commands.check",
-    "scrapy.commands.crawl",
-    "scrapy.commands.fetch",
-    "scrapy.commands.list",
-    "scrapy.commands.parse",
-    "scrapy.commands.shell",
-    "scrapy.commands.startproject",
-    "scrapy.core.downloader.handlers.datauri",
-    "scrapy.core.downloader.handlers.file",
-    "unittest",
-    "scrapy.pqueues",
-    "scrapy.squeues",
-    "scrapy.dupefilters",
-    "scrapy.statscollectors",
-    "scrapy.logformatter",
-    "scrapy.spiderloader",
     "twisted.internet.asyncioreactor",
-    "twisted.internet.ssl",
     "twisted.internet.epollreactor",
-    "twisted.internet.threads",
-    "twisted.web.client",
     "twisted.names.client",
     "aiohttp",
-    "itemadapter",
     "jinja2",
-    "scrapy.extensions.remote_control",
-    "scrapy_koster",
     "scrapy_koster.addon",
     "scrapy_koster.crawl.components.scheduler",
     "scrapy_koster.commands.robots",
-    "scrapy_koster.storage.memory",
     "scrapy_koster.storage.redis",
-    "scrapy_koster.storage.sqlite",
 )
 
 
 def _imported() -> Iterator[str]:
-    """All of IMPORTED, and the modules of Scrapy's own middlewares and extensions."""
+    """Yield IMPORTED, and the modules of Scrapy's defaults and commands."""
+    from scrapy import commands
     from scrapy.settings import default_settings
 
     yield from IMPORTED
-    for kind in ("EXTENSIONS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"):
-        for path in getattr(default_settings, f"{kind}_BASE"):
-            yield path.rpartition(".")[0]
+    yield from (each.name for each in iter_modules(commands.__path__, "scrapy.commands."))
+    for value in vars(default_settings).values():
+        for path in value if isinstance(value, dict) else [value]:
+            if isinstance(path, str) and path.startswith("scrapy."):
+                yield path.rpartition(".")[0]
 
 
 def serve(server: socket.socket) -> None:
