@@ -67,11 +67,8 @@ CHALLENGES = {
 
 _HEADS = (
     "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>{title}</title></head>",
-    '<html><head><title>{title}</title><link rel="stylesheet" href="/a.css"><script src="/a.js">'
-    "</script></head>",
     '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title>{title}</title>'
     '<meta name="robots" content="noindex"/></head>',
-    '<!-- {title} --><HTML><HEAD><META HTTP-EQUIV="Content-Type" CONTENT="text/html"></HEAD>',
     '<html><head><meta http-equiv="refresh" content="300"><title>{title}</title></head>',
 )
 _SCRIPTS = (
@@ -98,7 +95,7 @@ _BODIES = {
 
 
 def ordinary_pages() -> Iterator[str]:
-    """100 of them."""
+    """60 of them."""
     for title, body in _BODIES.items():
         for head in _HEADS:
             for script in _SCRIPTS:

@@ -8,11 +8,7 @@ from typing import Any
 from scrapy_koster import DeferringScheduler
 
 NOT_SECS = (-1, "-0.5", "soon", "", True, [1], "nan", "inf", float("inf"), 10**400, "1e400")
-
-
 NOT_WHOLE = (-1, 1.5, 10.0, "1.5", "many", "", True, [1])
-
-
 NOT_CLASSES = ("nowhere.Nothing", "nothing", "scrapy_koster.Nothing", "os.path.join", "", 3)
 
 
@@ -34,17 +30,8 @@ NO_ORIGINS = (
 
 WRONG = {
     "ROBOTSTXT_USER_AGENT": (
-        " FigTree",
-        "(FigTree)",
-        "/0.1",
-        "\nfig",
-        3,
-        ["FigTree/0.1"],
-        [3],
-        ["figtree", "*"],
-        ["a b"],
-        ("figtree", ""),
-        {"figtree": 1},
+        *(" FigTree", "(FigTree)", "/0.1", "\nfig", 3, {"figtree": 1}),
+        *(["FigTree/0.1"], [3], ["figtree", "*"], ["a b"], ("figtree", "")),
     ),
     "KOSTER_PARSER": (*NOT_CLASSES, dict, "scrapy_koster.storage.memory.MemoryStorage"),
     "KOSTER_STORAGE": (*NOT_CLASSES, dict, "scrapy_koster.KosterRobotParser"),
