@@ -374,5 +374,3 @@ STEADY: dict[str, Any] = (
     {"DOWNLOAD_DELAY_JITTER": 0} if _HAS_JITTER else {"RANDOMIZE_DOWNLOAD_DELAY": False}
 )
 """Settings with which Scrapy's delays last as long as they say."""
-STEADY_SLOT: dict[str, Any] = {"jitter": 0} if _HAS_JITTER else {"randomize_delay": False}
-"""The same for a slot of DOWNLOAD_SLOTS."""

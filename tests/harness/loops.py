@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from scrapy.utils.defer import deferred_from_coro
-from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_installed
+from scrapy.utils.reactor import is_reactor_installed
 from scrapy.utils.reactorless import ReactorImportHook
 from twisted.internet import defer
 from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
@@ -40,8 +40,6 @@ class Loop(ABC):
     name: str
     is_virtual = False
     """Whether its time can jump."""
-    has_asyncio = True
-    """Whether asyncio runs it."""
 
     def __init__(self) -> None:
         self._stderr = os.fdopen(os.dup(2), "w")
@@ -80,7 +78,6 @@ class ReactorLoop(Loop):
         super().__init__()
         self.name = f"{type(_reactor()).__name__} of Twisted"
         self.is_virtual = _reactor().seconds == virtual.TIME.now
-        self.has_asyncio = is_asyncio_reactor_installed()
 
     def drive(self, test: Test, bound_secs: float) -> None:
         import pytest_twisted

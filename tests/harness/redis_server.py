@@ -52,9 +52,9 @@ def _bundled() -> str | None:
 class RedisServer:
     """One process; `options` are those of its command line."""
 
-    def __init__(self, *options: str, port: int | None = None, tls: bool = False) -> None:
+    def __init__(self, *options: str, tls: bool = False) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="koster-redis-"))
-        self.port = port or _free_port()
+        self.port = _free_port()
         self._options = options
         self._tls = tls
         self._client: dict[str, Any] = {}

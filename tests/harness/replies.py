@@ -33,7 +33,6 @@ class Asked:
     """As on the request line: `/page?x`, or a whole URL where the site is asked as a proxy."""
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    client_port: int
     at: float
     """When it had come in, by the monotonic clock of the test."""
 
@@ -179,22 +178,18 @@ class Raw(Reply):
 
 @dataclass(frozen=True)
 class Endless(Reply):
-    """Sends its headers, then `body` again and again until the client goes; see `site.sent(path)`.
-
-    In chunks, or (`chunked=False`) as a body that only the end of the connection ends.
-    """
+    """Sends its headers, then `body` in chunks until the client goes; see `site.sent(path)`."""
 
     body: bytes | str = b"# endless\n" * 400
-    chunked: bool = field(default=True, kw_only=True)
     pause: float = field(default=0.0, kw_only=True)
     """Seconds between two pieces."""
 
     def framing(self) -> list[tuple[str, str]]:
-        return [("Transfer-Encoding", "chunked")] if self.chunked else [("Connection", "close")]
+        return [("Transfer-Encoding", "chunked")]
 
     async def send(self, wire: Wire) -> bool:
         wire.throttle()
-        piece = b"%x\r\n%b\r\n" % (len(self.octets), self.octets) if self.chunked else self.octets
+        piece = b"%x\r\n%b\r\n" % (len(self.octets), self.octets)
         await wire.send(self.head(self.framing()))
         while True:
             await wire.send(piece)
@@ -218,15 +213,14 @@ class Flood(Reply):
 
 @dataclass(frozen=True)
 class Trickle(Reply):
-    """A good response which comes `step` octets at a time, `pause` seconds apart."""
+    """A good response which comes an octet at a time, `pause` seconds apart."""
 
-    step: int = field(default=1, kw_only=True)
     pause: float = field(default=0.05, kw_only=True)
 
     async def send(self, wire: Wire) -> bool:
         await wire.send(self.head(self.framing()))
-        for start in range(0, len(self.octets), self.step):
-            await wire.send(self.octets[start : start + self.step])
+        for octet in self.octets:
+            await wire.send(bytes([octet]))
             await asyncio.sleep(self.pause)
         return True
 
@@ -235,9 +229,9 @@ def redirect(to: str, status: int = 301) -> Reply:
     return Reply(status, headers={"Location": to})
 
 
-def truncated(body: bytes | str, missing: int = 100) -> Reply:
-    """The connection ends `missing` octets before the end that Content-Length names."""
-    return Reply(200, body, length=len(Reply(200, body).octets) + missing)
+def truncated(body: bytes | str) -> Reply:
+    """The connection ends 100 octets before the end that Content-Length names."""
+    return Reply(200, body, length=len(Reply(200, body).octets) + 100)
 
 
 def gzip_bomb(unpacked_bytes: int = 100_000_000, line: bytes = b"Disallow: /x\n") -> Reply:

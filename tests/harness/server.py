@@ -174,7 +174,7 @@ class Site:
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        asked = await _read(reader, writer)
+        asked = await _read(reader)
         self._requests.append(asked)
         return await self._answer(asked, reader, writer)
 
@@ -266,7 +266,7 @@ class Http2Site(Site):
     def _reply(self, talk: h2.connection.H2Connection, event: h2.events.RequestReceived) -> None:
         fields = [(name.decode(), value.decode("latin-1")) for name, value in event.headers]
         given = dict(fields)
-        asked = Asked(given[":method"], given[":path"], tuple(fields), b"", self.port, TIME.now())
+        asked = Asked(given[":method"], given[":path"], tuple(fields), b"", TIME.now())
         self._requests.append(asked)
         reply = (self._handler(asked) or self._default)(asked)
         talk.send_headers(event.stream_id, [(":status", str(reply.status))])
@@ -367,7 +367,7 @@ class NotHttp(Exception):
     pass
 
 
-async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
+async def _read(reader: asyncio.StreamReader) -> Asked:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     request_line, *fields = head.rstrip("\r\n").split("\r\n")
     method, _, rest = request_line.partition(" ")
@@ -379,8 +379,7 @@ async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> A
     )
     length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
     body = await reader.readexactly(length)
-    port: int = writer.get_extra_info("peername")[1]
-    return Asked(method, target, headers, body, port, TIME.now())
+    return Asked(method, target, headers, body, TIME.now())
 
 
 async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -58,7 +58,6 @@ class Time:
 
     def __init__(self) -> None:
         self.is_virtual = False
-        self.jumps = 0
         self._lock = threading.Lock()
         self._base = self._since = real.monotonic()
         self._worked = real.process_time()
@@ -153,7 +152,6 @@ class Time:
                 return
             self._stand_at(max(self.now(), first) + _TICK_SECS)
             self._last_event = now
-            self.jumps += 1
 
     def slept(self, late_secs: float) -> None:
         """Note how late a loop woke: so late may be what is on its way, on a busy machine."""
@@ -271,7 +269,6 @@ class _TimeModule:
     monotonic = staticmethod(TIME.now)
     time = staticmethod(TIME.epoch)
     process_time = staticmethod(real.process_time)
-    thread_time = staticmethod(real.thread_time)
     sleep = staticmethod(real.sleep)
 
 
