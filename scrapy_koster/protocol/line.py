@@ -31,9 +31,7 @@ VALUE = "([^#\n]*[^#\n \t]|)"
 """B10: a comment runs from "#" to the line's end."""
 ANY_CASE = re.ASCII | re.IGNORECASE
 _FIELD = TOKEN.replace("#", "")  # 3.3: extension = token ":" ...
-_FIELD_AND_VALUE = f"{SP}({_FIELD}){SP}:{SP}{VALUE}"
-LINE = re.compile(f"\n{_FIELD_AND_VALUE}")
-LINE_OR_NONE = re.compile(f"\n(?:{_FIELD_AND_VALUE}|)")
+LINE = re.compile(f"\n{SP}({_FIELD}){SP}:{SP}{VALUE}")
 AGENT_LINE = re.compile(f"\n{SP}user-agent{SP}:{SP}{VALUE}", ANY_CASE)
 _RULE = f"\n{SP}(?:(d)is|)allow{SP}:"
 RULE_LINE = re.compile(_RULE, ANY_CASE)
@@ -135,15 +133,23 @@ def names_any(body: bytes, fields: Iterable[bytes]) -> bool:
     return any(field.decode() in lower for field in fields)
 
 
+def numbered(
+    found: Iterable[re.Match[str]], ends: str, number: int = 0, counted: int = 0
+) -> Iterator[Line]:
+    """Yield the lines *found* by ``LINE``, with their numbers, which count the ends in *ends*.
+
+    *number* is the number of ends before the place *counted*.
+    """
+    for line in found:
+        number += ends.count("\n", counted, line.start() + 1)
+        counted = line.start() + 1
+        yield Line(number, line[1].lower().encode(), line[2].encode("latin-1"))
+
+
 def lines_with(body: bytes, field: bytes) -> Iterator[Line]:
     """Yield the lines with *field*, in lower case, inside and outside of records."""
     text, name = with_line_feeds(body), field.decode()
-    number = counted = 0
-    for found in LINE.finditer(text):
-        if found[1].lower() == name:
-            number += text.count("\n", counted, found.start() + 1)
-            counted = found.start() + 1
-            yield Line(number, field, found[2].encode("latin-1"))
+    yield from numbered((line for line in LINE.finditer(text) if line[1].lower() == name), text)
 
 
 # The page in which a browser shows a text file. A crawl with a browser gets such a page.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from array import array
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import accumulate, islice
+from itertools import islice
 from typing import ClassVar, TypeVar
 
 from scrapy_koster.protocol.line import (
@@ -35,7 +34,7 @@ from scrapy_koster.protocol.records import (
     records,
 )
 from scrapy_koster.protocol.rules import Rules, RulesOfRfc9309, is_special
-from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
+from scrapy_koster.protocol.ruling import Ruling, Standard
 
 _T = TypeVar("_T")
 
@@ -120,8 +119,10 @@ class Reading(Decider):
         self._body = body
 
     @property
-    def _text(self) -> str:
-        return with_line_feeds(self._body)
+    def _texts(self) -> tuple[str, str]:
+        """The text of the file, and the text whose line feeds are the ends of its lines."""
+        text = with_line_feeds(self._body)
+        return text, text
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line that decided."""
@@ -131,7 +132,7 @@ class Reading(Decider):
         return replace(ruling, name=self.name_of(robot)) if len(names_of(robot)) > 1 else ruling
 
     def _ruling(self, rules: Rules, path: str) -> Ruling:
-        text, groups, path = self._text, rules.groups, rules.unescape(path)
+        (text, ends), groups, path = self._texts, rules.groups, rules.unescape(path)
         # "The /robots.txt URL is always allowed". "If no match is found, the default assumption is
         # that the URL is allowed." RFC 9309 says the same.
         place = -1 if path == "/robots.txt" else rules.deciding(path)
@@ -139,14 +140,14 @@ class Reading(Decider):
         if place >= 0:
             lines = ((g, line) for g in groups for line in PATH_LINE.finditer(text, g.rules, g.end))
             group, line = next(islice(lines, place, None))
-            groups, number = [group], text.count("\n", 0, line.start() + 1)
+            groups, number = [group], ends.count("\n", 0, line.start() + 1)
             field = b"disallow" if line[1] else b"allow"
             rule = Line(number, field, line[2].encode("latin-1"))
             section = self._sections[1 + is_special(line[2])]
         return Ruling(
             allowed=rule is None or rule.field == b"allow",
             section=section,
-            record=heading(text, groups[0]) if groups else None,
+            record=heading(text, groups[0], ends) if groups else None,
             rule=rule,
             standard=self.standard,
         )
@@ -158,7 +159,8 @@ class Reading(Decider):
     def records(self, robot: str | bytes) -> list[Record]:
         """Return the records that *robot* must obey, with their lines."""
         found = {group for name in self.names(robot) for group in self._groups(name)}
-        return list(records(self._text, sorted(found)))
+        text, ends = self._texts
+        return list(records(text, sorted(found), ends))
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
         """Return the lines that *robot* obeys with a field in *fields*, in lower case.
@@ -167,13 +169,18 @@ class Reading(Decider):
         """
         if not names_any(self._body, fields):
             return []
-        text = self._text
+        text, ends = self._texts
         rule_line = self._usage_line if CONTENT_USAGE in fields else self._rule_line
         apart = [self._groups(name, rule_line) for name in self.names(robot)]
         return [
-            [line for each in records(text, groups) for line in each.rules if line.field in fields]
-            for groups in apart
-            if groups
+            [
+                rule
+                for each in records(text, of, ends)
+                for rule in each.rules
+                if rule.field in fields
+            ]
+            for of in apart
+            if of
         ]
 
     def name_of(self, robot: str | bytes) -> str:
@@ -192,7 +199,7 @@ class Reading(Decider):
         return [self.name_of(robot)]
 
     def _read(self, robot: str | bytes) -> list[Rules]:
-        text = self._text
+        text, _ = self._texts
         return [self._rules_of(text, self._groups(name)) for name in self.names(robot)]
 
     def _groups(self, name: str, rule_line: re.Pattern[str] | None = None) -> list[Group]:
@@ -200,7 +207,7 @@ class Reading(Decider):
         return found.named or found.default
 
     def _found(self, name: str, rule_line: re.Pattern[str]) -> Found:
-        return self._find(self._text, name, rule_line)
+        return self._find(self._texts[0], name, rule_line)
 
 
 class RobotsTxt(Reading):
@@ -236,7 +243,7 @@ class Rfc9309(Reading):
         # to the groups for the name token or for "*", so they can only forbid more.
         names = [self.name_of(robot)]
         if others := other_tokens(robot):
-            agents = AGENT_LINE.findall(in_lower_case(self._text))
+            agents = AGENT_LINE.findall(in_lower_case(self._texts[0]))
             names += [agent for agent in dict.fromkeys(agents) if agent in others]
         return names
 
@@ -244,29 +251,23 @@ class Rfc9309(Reading):
 class Corrected(Rfc9309):
     """A corrected file under RFC 9309. The line numbers are the numbers of the original file."""
 
-    __slots__ = ("_numbers", "_written")
+    __slots__ = ("_written",)
 
     def __init__(self, written: bytes, right: bytes) -> None:
         super().__init__(right)
         self._written = written
+
+    @property
+    def _texts(self) -> tuple[str, str]:
         # A CR separates rules that are a single line of the file (``unhidden``).
-        ends = re.findall(rb"[\r\n]", right)
-        self._numbers = array("I", accumulate((end == b"\n" for end in ends), initial=1))
+        ends = "\n" + self._body.decode("latin-1")
+        return ends.replace("\r", "\n"), ends
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return the result of ``allowed``, with the deciding line as written."""
         ruling = super().ruling(url, robot)
-        record = ruling.record and Heading(self._numbered(ruling.record.agents))
-        rules = self._numbered([ruling.rule] if ruling.rule else [])
-        rule = as_written(self._written, rules[0]) if rules else None
-        return replace(ruling, record=record, rule=rule, is_misspelt=True)
-
-    def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
-        """Return the rule lines that *robot* obeys with a field in *fields*, in a list per name."""
-        return list(map(self._numbered, super().lines_apart(robot, *fields)))
-
-    def _numbered(self, lines: list[Line]) -> list[Line]:
-        return [line._replace(number=self._numbers[line.number - 1]) for line in lines]
+        rule = ruling.rule and as_written(self._written, ruling.rule)
+        return replace(ruling, rule=rule, is_misspelt=True)
 
 
 class Strictest(Decider):

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
     LINE,
-    LINE_OR_NONE,
     Line,
     in_lower_case,
+    numbered,
     with_line_feeds,
 )
 from scrapy_koster.protocol.ruling import Heading
@@ -54,7 +54,7 @@ class Found(NamedTuple):
 def parse(body: bytes) -> list[Record]:
     """Return the records of a file, in order. Never raises."""
     text = with_line_feeds(body)
-    return list(records(text, (group for _, group in _with_rules(text))))
+    return list(records(text, (group for _, group in _with_rules(text)), text))
 
 
 @lru_cache(maxsize=16)  # called for every request to a site without rules
@@ -135,26 +135,19 @@ def groups_of_rfc9309(text: str, token: str, rule_line: re.Pattern[str]) -> Foun
     return found
 
 
-def records(text: str, found: Iterable[Group]) -> Iterator[Record]:
-    """Yield the records at the groups *found*, which are in order."""
+def records(text: str, found: Iterable[Group], ends: str) -> Iterator[Record]:
+    """Yield the records at the groups *found*, which are in order. *ends*: see ``numbered``."""
     number = counted = 0
     for group in found:
-        number += text.count("\n", counted, group.start)
+        number += ends.count("\n", counted, group.start)
         counted = group.start
         record = Record([], [])
-        lines = LINE_OR_NONE.findall(text, group.start, group.end)
-        for at, (name, value) in enumerate(lines, number + 1):
-            if not name:
-                continue
-            field = name.lower().encode()
-            line = Line(at, field, value.encode("latin-1"))
-            (record.agents if field == b"user-agent" else record.rules).append(line)
+        for line in numbered(LINE.finditer(text, counted, group.end), ends, number, counted):
+            (record.agents if line.field == b"user-agent" else record.rules).append(line)
         yield record
 
 
-def heading(text: str, group: Group) -> Heading:
-    """Return the first hundred agent lines of a group."""
-    before = text.count("\n", 0, group.start)
-    agents = islice(AGENT_LINE.finditer(text, group.start, group.rules), _AGENTS_NAMED)
-    numbered = [(before + text.count("\n", group.start, a.start() + 1), a[1]) for a in agents]
-    return Heading([Line(n, b"user-agent", value.encode("latin-1")) for n, value in numbered])
+def heading(text: str, group: Group, ends: str) -> Heading:
+    """Return the first hundred agent lines of a group. *ends*: see ``numbered``."""
+    lines = numbered(LINE.finditer(text, group.start, group.rules), ends)
+    return Heading(list(islice((n for n in lines if n.field == b"user-agent"), _AGENTS_NAMED)))
