@@ -69,20 +69,18 @@ class Watch:
     reading: Reading
     """The reading in use."""
     robot: str | bytes
-    rfc9309: Rfc9309
-    """The reading by RFC 9309."""
-    unhidden: Corrected | None
-    """The reading with the hidden lines, or None."""
+    others: list[Rfc9309]
+    """The readings by RFC 9309 of the file, and of the file with its hidden lines."""
 
     def hazard(self, url: str) -> Hazard | None:
         """Return the hazard of *url*, which is allowed; None if no reading forbids the URL."""
         for spelling in sent_as(url):
-            for each in (self.rfc9309, self.unhidden):
-                if each is not None and not each.allowed(spelling, self.robot):
+            for other in self.others:
+                if not other.allowed(spelling, self.robot):
                     draft = self.reading.ruling(spelling, self.robot)
-                    ruling = each.ruling(spelling, self.robot)
-                    is_known = each is self.rfc9309
-                    cause = self._cause(spelling, draft, ruling) if is_known else Cause.HIDDEN
+                    ruling = other.ruling(spelling, self.robot)
+                    is_hidden = ruling.is_misspelt
+                    cause = Cause.HIDDEN if is_hidden else self._cause(spelling, draft, ruling)
                     return Hazard(cause, draft, ruling)
         return None
 
@@ -109,7 +107,7 @@ class Watch:
         theirs = [_value(agent).lower() for agent in group.agents]
         name = self.reading.name_of(self.robot)
         if name not in ("", "*") and any(name in agent for agent in ours):
-            return name == self.rfc9309.name_of(self.robot) and name in ours and name in theirs
+            return name == self.others[0].name_of(self.robot) and name in ours and name in theirs
         return "*" in theirs
 
 
@@ -118,8 +116,8 @@ def watch_of(body: bytes, robot: str | bytes, kind: type[Reading]) -> Watch | No
     right = unhidden(body)
     if right is None and kind is Rfc9309:
         return None
-    hidden = None if right is None else Corrected(body, right)
-    return Watch(kind(body), robot, Rfc9309(body), hidden)
+    hidden = [] if right is None else [Corrected(body, right)]
+    return Watch(kind(body), robot, [Rfc9309(body), *hidden])
 
 
 def _is_compared_alike(line: Line, url: str) -> bool:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
@@ -99,19 +99,19 @@ class Decider(ABC):
 
 
 class Reading(Decider):
-    """A /robots.txt file under a standard."""
+    """A /robots.txt file under a standard: under the draft, unless a subclass is of another."""
 
     __slots__ = ("_body",)
 
-    standard: ClassVar[Standard]
-    _find: Callable[[str, str, re.Pattern[str]], Found]
+    standard = Standard.DRAFT
+    _find = staticmethod(record_of_draft)
     """Returns the records that a robot obeys by a name."""
-    _rules_of: ClassVar[type[Rules]]
-    _rule_line: ClassVar[re.Pattern[str]]
+    _rules_of = Rules
+    _rule_line = LINE  # 3.3: ruleline = (disallowline | allowline | extension)
     """The line that ends the User-agent lines of a record."""
-    _usage_line: ClassVar[re.Pattern[str]]
+    _usage_line = LINE
     """The same if Content-Usage lines are rules as well (attach, 3)."""
-    _sections: ClassVar[tuple[str, str, str]]
+    _sections = ("3.2.1", "3.2.2", "3.2.2")
     """The sections by which no record, a rule, and a rule with "*" or "$" decide."""
 
     def __init__(self, body: bytes) -> None:
@@ -214,12 +214,6 @@ class RobotsTxt(Reading):
     """A /robots.txt file under the draft."""
 
     __slots__ = ()
-
-    standard = Standard.DRAFT
-    _find = staticmethod(record_of_draft)
-    _rules_of = Rules
-    _rule_line = _usage_line = LINE  # 3.3: ruleline = (disallowline | allowline | extension)
-    _sections = ("3.2.1", "3.2.2", "3.2.2")
 
 
 class Rfc9309(Reading):

@@ -92,7 +92,7 @@ def _with_rules(text: str, rule_line: re.Pattern[str] = LINE) -> Iterator[tuple[
             yield agents, group
 
 
-def record_of_draft(text: str, token: str, rule_line: re.Pattern[str] = LINE) -> Found:
+def record_of_draft(text: str, token: str, rule_line: re.Pattern[str]) -> Found:
     """Return the record that the robot *token* must obey (3.2.1).
 
     "If no record satisfied either condition, or no records are present at all, access is
