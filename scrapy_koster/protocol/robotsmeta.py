@@ -11,47 +11,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from scrapy_koster.protocol.metatags import EVERY_ROBOT, metas_of_page
 from scrapy_koster.protocol.nametoken import TOKEN
 from scrapy_koster.protocol.printable import printable
 
-
-@dataclass(frozen=True, slots=True)
-class Directives:
-    """The directives of a page, with their printable texts."""
-
-    noindex: str | None = None
-    nofollow: str | None = None
-
-    def __or__(self, other: Directives) -> Directives:
-        """Return the directives of both: the most restrictive apply."""
-        return Directives(
-            noindex=self.noindex or other.noindex,
-            nofollow=self.nofollow or other.nofollow,
-        )
-
-    def __bool__(self) -> bool:
-        """Whether a directive forbids an action."""
-        return bool(self.noindex or self.nofollow)
-
-    def words(self) -> list[str]:
-        """Return the directives as words: "noindex", "nofollow"."""
-        said = {"noindex": self.noindex, "nofollow": self.nofollow}
-        return [word for word, text in said.items() if text]
-
-
-NO_DIRECTIVES = Directives()
+Directives: TypeAlias = dict[str, str]
+"""The directives of a page, "noindex" and "nofollow", with the printable text of the first tag or
+header that has the directive.
+"""
 
 AI_WORDS = ("noai", "noimageai")
 """Words about AI in the robots META tag and in X-Robots-Tag."""
 
 # "NONE = NOINDEX, NOFOLLOW". ALL, INDEX and FOLLOW do not forbid. The most
 # restrictive of several tags counts, so these words are ignored like unknown words.
-_NOINDEX = frozenset({"noindex", "none"})
-_NOFOLLOW = frozenset({"nofollow", "none"})
+_FORBIDDING = {"noindex": {"noindex", "none"}, "nofollow": {"nofollow", "none"}}
 
 # Present-day words that take a value: the value is no directive
 # (max-image-preview: none), and in a header the word is not the name of a robot.
@@ -127,12 +103,11 @@ def said_by_headers(values: Iterable[str], token: str) -> Iterator[Said]:
 
 
 def _directives(said: Iterable[Said]) -> Directives:
-    found = NO_DIRECTIVES
+    found: Directives = {}
     for words, text in said:
-        noindex, nofollow = not _NOINDEX.isdisjoint(words), not _NOFOLLOW.isdisjoint(words)
-        if noindex or nofollow:
-            shown = printable(text)
-            found |= Directives(shown if noindex else None, shown if nofollow else None)
+        for directive, forbidding in _FORBIDDING.items():
+            if not forbidding.isdisjoint(words):
+                found.setdefault(directive, printable(text))
     return found
 
 

@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_koster.protocol.robotsmeta import (
-    NO_DIRECTIVES,
-    Directives,
     directives_of_headers,
     directives_of_metas,
     directives_of_page,
@@ -33,16 +31,16 @@ PAIRS = list(itertools.product(WORDS, repeat=2))
 
 
 def of_meta(content: str, name: str = "robots", token: str = "figtree") -> list[str]:
-    return directives_of_metas([(name, content)], token).words()
+    return sorted(directives_of_metas([(name, content)], token), reverse=True)
 
 
 def of_headers(*values: str, token: str = "figtree") -> list[str]:
-    return directives_of_headers(values, token).words()
+    return sorted(directives_of_headers(values, token), reverse=True)
 
 
 def of_page(html: str | bytes, token: str = "figtree") -> list[str]:
     octets = html if isinstance(html, bytes) else html.encode()
-    return directives_of_page(octets, token).words()
+    return sorted(directives_of_page(octets, token), reverse=True)
 
 
 def both(one: str, other: str) -> list[str]:
@@ -162,13 +160,12 @@ class TestSources:
 
     def test_meta(self) -> None:
         page = b'<meta NAME="Robots" content="NoIndex,&#10;x">'
-        assert directives_of_page(page, "figtree") == Directives(
-            noindex=r'META name="Robots" content="NoIndex,\nx"'
-        )
+        said = r'META name="Robots" content="NoIndex,\nx"'
+        assert directives_of_page(page, "figtree") == {"noindex": said}
 
     def test_header(self) -> None:
         said = "X-Robots-Tag: noindex, \\x1b[31mnofollow"
-        assert directives_of_headers(["noindex, \x1b[31mnofollow"], "").noindex == said
+        assert directives_of_headers(["noindex, \x1b[31mnofollow"], "")["noindex"] == said
 
     @pytest.mark.parametrize(
         "values",
@@ -181,20 +178,16 @@ class TestSources:
     def test_headers_too_long_to_be_read_forbid_everything(self, values: list[str]) -> None:
         chars = len(", ".join(values))
         said = f"X-Robots-Tag of {chars} characters"
-        assert directives_of_headers(values, "figtree") == Directives(said, said)
+        assert directives_of_headers(values, "figtree") == {"noindex": said, "nofollow": said}
 
     def test_the_longest_headers_that_are_read(self) -> None:
         assert of_headers("a" * 65_527, "noindex") == ["noindex"]
 
     def test_the_first_that_says_it_is_kept(self) -> None:
-        found = directives_of_headers(["noindex"], "") | directives_of_metas(
-            [("robots", "none")], ""
-        )
-        assert found == Directives("X-Robots-Tag: noindex", 'META name="robots" content="none"')
-
-    def test_nothing_is_false(self) -> None:
-        assert not NO_DIRECTIVES
-        assert Directives(nofollow="x")
+        assert directives_of_headers(["noindex", "none"], "") == {
+            "noindex": "X-Robots-Tag: noindex",
+            "nofollow": "X-Robots-Tag: none",
+        }
 
 
 class TestWhereATagIs:

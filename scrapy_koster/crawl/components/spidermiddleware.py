@@ -11,7 +11,6 @@ from scrapy.http import Response
 from scrapy_koster.crawl.components.optional import OptionalMiddleware, html_of, tokens_of
 from scrapy_koster.crawl.config import PageSource
 from scrapy_koster.protocol.robotsmeta import (
-    NO_DIRECTIVES,
     Directives,
     directives_of_headers,
     directives_of_page,
@@ -50,10 +49,11 @@ class RobotsMetaMiddleware(OptionalMiddleware):
         request = response.request
         assert request is not None  # the engine sets it
         is_exempt = request.meta.get("dont_obey_robotstxt")
-        directives = NO_DIRECTIVES if is_exempt else self._directives(response, request)
+        directives = {} if is_exempt else self._directives(response, request)
         # A spider may have copied the meta of another page to this request.
-        request.meta[PAGE_DIRECTIVES] = directives.words()
-        if directives is not NO_DIRECTIVES:
+        said = [word for word in ("noindex", "nofollow") if word in directives]
+        request.meta[PAGE_DIRECTIVES] = said
+        if directives:
             self._found[response] = directives
 
     async def process_spider_output(
@@ -66,23 +66,21 @@ class RobotsMetaMiddleware(OptionalMiddleware):
                 yield output
 
     def _directives(self, response: Response, request: Request) -> Directives:
-        found = NO_DIRECTIVES
+        found: Directives = {}
         # Not "in response.headers", which folds the case of the name.
         if self._reads_headers and dict.__contains__(response.headers, b"X-Robots-Tag"):
             values = response.headers.getlist(b"X-Robots-Tag")
             said = [value.decode("latin-1") for value in values]
             for token in tokens_of(request, self._config.robot):
-                found |= directives_of_headers(said, token)
+                found = directives_of_headers(said, token) | found
         if self._reads_metas and (page := html_of(response)):
             for token in tokens_of(request, self._config.robot):
-                found |= directives_of_page(page, token)
+                found = directives_of_page(page, token) | found
         return found
 
     def _passes(self, output: Any, response: Response, directives: Directives) -> bool:
-        if isinstance(output, Request):
-            word, said = "nofollow", directives.nofollow
-        else:
-            word, said = "noindex", directives.noindex
+        word = "nofollow" if isinstance(output, Request) else "noindex"
+        said = directives.get(word)
         if said is None or output is None:
             return True
         self._stats.inc_value(f"koster/meta/{word}")
