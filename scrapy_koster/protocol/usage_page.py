@@ -7,12 +7,13 @@ robots META tag and of X-Robots-Tag that no standard has.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from scrapy_koster.protocol.metatags import metas_of_page
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotsmeta import (
+    Said,
     ai_words,
     names_for,
     said_by_headers,
@@ -32,8 +33,14 @@ from scrapy_koster.protocol.usage import (
     preferences_in,
 )
 
-_RESERVATION, _POLICY = "tdm-reservation", "tdm-policy"
-_TDM_NAMES = (_RESERVATION, _POLICY)
+FIELDS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy")
+"""The header fields that may state preferences."""
+
+Headers: TypeAlias = Mapping[bytes, Sequence[bytes]]
+"""The values of the lines of a field in ``FIELDS``."""
+
+_USAGE, _ROBOTS, *_TDM = FIELDS
+_TDM_NAMES = [name.decode().lower() for name in _TDM]
 
 _AI_LABELS = {"noai": TRAIN_AI, "noimageai": NO_IMAGE_AI}
 _RESERVED = {"1": Preference.DISALLOW, "0": Preference.ALLOW}
@@ -41,64 +48,51 @@ _SPACE = "\t\n\f\r "
 _TEXT_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeaderFields:
-    """The header fields of a response that may state preferences: the values of their lines."""
-
-    content_usage: Sequence[bytes] = ()
-    x_robots_tag: Sequence[bytes] = ()
-    tdm_reservation: Sequence[bytes] = ()
-    tdm_policy: Sequence[bytes] = ()
-
-
 def page_statements(
-    fields: HeaderFields, page: bytes, token: str, *, labels: Collection[str] = KNOWN_LABELS
+    headers: Headers, page: bytes, token: str, *, labels: Collection[str] = KNOWN_LABELS
 ) -> tuple[Statement, ...]:
     """Return the statements to the robot *token* in the headers and META tags of a page.
 
     *page* is the body, or b"" if it has no META tags.
     """
     metas = list(metas_of_page(page, (*names_for(token), *_TDM_NAMES)))
-    found = [*_of_headers(fields, token, labels), *_of_metas(metas, token)]
+    found = [*_of_headers(headers, token, labels), *_of_metas(metas, token)]
     return tuple(kept_of(found, labels))
 
 
-def _of_headers(fields: HeaderFields, token: str, labels: Collection[str]) -> Iterator[Statement]:
-    if fields.content_usage:
+def _of_headers(headers: Headers, token: str, labels: Collection[str]) -> Iterator[Statement]:
+    if usages := headers.get(_USAGE):
         # RFC 9651, 4.2: several lines of a field are one list, joined by commas.
-        value = b", ".join(fields.content_usage)
-        yield _header(line_text(b"content-usage", value), preferences_in(value, labels))
-    for value in fields.tdm_reservation:
-        yield _header(line_text(b"tdm-reservation", value), _reservation(_text(value)))
-    for value in fields.tdm_policy:
-        yield _header(line_text(b"tdm-policy", value))
-    for word, said in ai_words(said_by_headers(map(_text, fields.x_robots_tag), token)):
-        yield _header(said, ((_AI_LABELS[word], Preference.DISALLOW),))
+        value = b", ".join(usages)
+        yield _statement(Origin.HEADER, line_text(_USAGE, value), preferences_in(value, labels))
+    for field, name in zip(_TDM, _TDM_NAMES, strict=True):
+        for value in headers.get(field, ()):
+            stated = _reservation(name, value.decode("latin-1"))
+            yield _statement(Origin.HEADER, line_text(field, value), stated)
+    tags = (value.decode("latin-1") for value in headers.get(_ROBOTS, ()))
+    yield from _of_words(Origin.HEADER, said_by_headers(tags, token))
 
 
 def _of_metas(metas: Sequence[tuple[str, str]], token: str) -> Iterator[Statement]:
     for name, content in metas:
         lower = name.strip(_SPACE).lower()
         if lower in _TDM_NAMES:
-            stated = _reservation(content) if lower == _RESERVATION else ()
-            yield _meta(f'name="{lower}" content="{content}"', stated)
-    for word, said in ai_words(said_by_metas(metas, token)):
-        yield _meta(said.removeprefix("META "), ((_AI_LABELS[word], Preference.DISALLOW),))
+            text = f'name="{lower}" content="{content}"'
+            yield _statement(Origin.META, text, _reservation(lower, content))
+    yield from _of_words(Origin.META, said_by_metas(metas, token))
 
 
-def _reservation(value: str) -> Stated:
+def _of_words(origin: Origin, said: Iterable[Said]) -> Iterator[Statement]:
+    for word, text in ai_words(said):
+        stated = ((_AI_LABELS[word], Preference.DISALLOW),)
+        yield _statement(origin, text.removeprefix("META "), stated)
+
+
+def _reservation(name: str, value: str) -> Stated:
     """Return the preference in a tdm-reservation. Only "0" and "1" are preferences."""
-    preference = _RESERVED.get(value.strip(_SPACE))
+    preference = _RESERVED.get(value.strip(_SPACE)) if name == _TDM_NAMES[0] else None
     return ((TDM, preference),) if preference else ()
 
 
-def _header(text: str, stated: Stated = ()) -> Statement:
-    return Statement(origin=Origin.HEADER, text=text, stated=stated)
-
-
-def _meta(text: str, stated: Stated) -> Statement:
-    return Statement(origin=Origin.META, text=printable(text, _TEXT_CHARS), stated=stated)
-
-
-def _text(value: bytes) -> str:
-    return value.decode("latin-1")
+def _statement(origin: Origin, text: str, stated: Stated) -> Statement:
+    return Statement(origin=origin, text=printable(text, _TEXT_CHARS), stated=stated)

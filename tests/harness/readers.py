@@ -43,10 +43,7 @@ from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in, sitemaps_in
 from scrapy_koster.protocol.usage import Usage, preferences_in, signals_in
 from scrapy_koster.protocol.usage_lines import usage_lines
-from scrapy_koster.protocol.usage_page import (
-    HeaderFields,
-    page_statements,
-)
+from scrapy_koster.protocol.usage_page import FIELDS, page_statements
 from scrapy_koster.storage.encoding import decoded, fields_of, known_from, site_named
 
 _ROBOTS = (
@@ -225,10 +222,7 @@ def _dictionary(text: str) -> None:
 
 def _usage_of_page(text: str) -> None:
     octets = text.encode()
-    fields = HeaderFields(
-        content_usage=[octets], x_robots_tag=[octets], tdm_reservation=[octets], tdm_policy=[octets]
-    )
-    page_statements(fields, octets, _ROBOT)
+    page_statements(dict.fromkeys(FIELDS, [octets]), octets, _ROBOT)
 
 
 def _answer(text: str) -> None:

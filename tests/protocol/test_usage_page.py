@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Preference, Usage
-from scrapy_koster.protocol.usage_page import HeaderFields, page_statements
+from scrapy_koster.protocol.usage_page import page_statements
 
 FIGTREE = "figtree"
 
 
-def of_headers(**fields: list[bytes]) -> str:
-    return str(Usage(page_statements(HeaderFields(**fields), b"", FIGTREE)))
-
-
 def of_page(html: str, **fields: list[bytes]) -> Usage:
-    headers = HeaderFields(**fields)
+    headers = {name.replace("_", "-").title().encode(): each for name, each in fields.items()}
     return Usage(page_statements(headers, html.encode(), FIGTREE))
+
+
+def of_headers(**fields: list[bytes]) -> str:
+    return str(of_page("", **fields))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_noimageai_is_no_preference_about_text() -> None:
 
 def test_a_tag_that_is_too_long_to_be_read() -> None:
     assert of_headers(x_robots_tag=[b"a" * 65_537]) == "noimageai=n, train-ai=n"
-    [statement, _] = page_statements(HeaderFields(x_robots_tag=[b"a" * 65_537]), b"", FIGTREE)
+    [statement, _] = of_page("", x_robots_tag=[b"a" * 65_537]).statements
     assert statement.text == "X-Robots-Tag of 65537 characters"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -15,7 +14,7 @@ from scrapy_koster.crawl.components.optional import OptionalMiddleware, html_of,
 from scrapy_koster.crawl.config import DAY_SECS
 from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
-from scrapy_koster.protocol.usage_page import HeaderFields, page_statements
+from scrapy_koster.protocol.usage_page import FIELDS, page_statements
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -30,11 +29,6 @@ USAGE = "koster_usage"
 
 _Unfit: TypeAlias = "tuple[str, Statement | None]"
 """A disallowed purpose, and the statement that disallows it."""
-
-_HEADERS = {
-    each.name: each.name.replace("_", "-").title().encode() for each in fields(HeaderFields)
-}
-"""The names of the header fields, as Scrapy spells them."""
 
 
 class UsageMiddleware(OptionalMiddleware):
@@ -89,8 +83,8 @@ class UsageMiddleware(OptionalMiddleware):
 
     def _statements(self, response: Response, request: Request) -> tuple[Statement, ...]:
         """Return the statements about the page in its robots.txt, headers and META tags."""
-        lines = {field: dict.get(response.headers, name) or () for field, name in _HEADERS.items()}
-        headers, page, labels = HeaderFields(**lines), html_of(response), self._choice.labels
+        headers = {field: dict.get(response.headers, field) or () for field in FIELDS}
+        page, labels = html_of(response), self._choice.labels
         # A statement for several names of the robot counts once.
         of_page = dict.fromkeys(
             each
