@@ -13,7 +13,7 @@ from urllib.parse import urldefrag, urljoin
 
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.freshness import retry_after, stated_life
-from scrapy_koster.protocol.html_page import page_in_place
+from scrapy_koster.protocol.html_page import ORDINARY, page_in_place
 from scrapy_koster.protocol.line import plain
 from scrapy_koster.protocol.misspelling import has_only_other_lines, has_other_record
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
@@ -160,7 +160,7 @@ def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:
     if policy.html is Html.DISALLOW or standing_stated(copy.status) is not Standing.OBEYED:
         return None
     page = page_in_place(copy.body)
-    if page is None or not (page.challenge or policy.html is Html.DEFER):
+    if page is None or (page == ORDINARY and policy.html is not Html.DEFER):
         return None
     return f"HTTP {copy.status}, {page}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from scrapy_koster.protocol.line import narrow
@@ -47,16 +46,8 @@ _UNSEEN = re.compile(
 _REFRESH = re.compile(rb"http-equiv\s*=\s*[\"']?\s*refresh\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class HtmlPage:
-    """An HTML page in place of a robots.txt."""
-
-    challenge: str = ""
-    """The product or the kind of the challenge, "" for an ordinary page."""
-
-    def __str__(self) -> str:
-        """Return the description for messages."""
-        return f"a challenge page ({self.challenge})" if self.challenge else "an HTML page"
+ORDINARY = "an HTML page"
+"""The description of a page that is no challenge."""
 
 
 def is_html(body: bytes) -> bool:
@@ -68,11 +59,12 @@ def is_html(body: bytes) -> bool:
 
 
 @lru_cache(maxsize=16)  # called at every step of a site
-def page_in_place(body: bytes) -> HtmlPage | None:
-    """Return the HTML page in place of a robots.txt, None if the file has rules."""
+def page_in_place(body: bytes) -> str | None:
+    """Return what the HTML page in place of a robots.txt is, None if the file has rules."""
     if not is_html(body) or has_record(body):
         return None
-    return HtmlPage(_challenge(narrow(body).removeprefix(b"\xef\xbb\xbf")))
+    challenge = _challenge(narrow(body).removeprefix(b"\xef\xbb\xbf"))
+    return f"a challenge page ({challenge})" if challenge else ORDINARY
 
 
 def _challenge(html: bytes) -> str:

@@ -11,7 +11,7 @@ from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, standing_of
-from scrapy_koster.protocol.html_page import is_html, page_in_place
+from scrapy_koster.protocol.html_page import ORDINARY, is_html, page_in_place
 from scrapy_koster.protocol.line import is_viewer_page, is_wide
 from scrapy_koster.protocol.standing import Access, Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
@@ -74,7 +74,7 @@ class Announcer:
             page = page_in_place(result.body)
             if page and not (isinstance(known, Copy) and self._is_obeyed(known)):
                 self._stats.inc_value("koster/html/pages")
-                if page.challenge:
+                if page != ORDINARY:
                     self._stats.inc_value("koster/html/challenges")
         self.events.send(signals.robots_retrieved, site=site, known=known, how=how, result=result)
         if isinstance(known, Failure):
