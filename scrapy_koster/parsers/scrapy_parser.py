@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scrapy.robotstxt import RobotParser
 
 from scrapy_koster.protocol.delay import Delay, delay_of
-from scrapy_koster.protocol.sitemap import sitemap_references_in
+from scrapy_koster.protocol.sitemap import sitemap_urls_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,4 +49,4 @@ class ScrapyParser(RobotParser):
         A relative URL is returned as written. URLs of a robots.txt, and URLs with a scheme other
         than http and https, are left out. Scrapy plans this method for its own parsers.
         """
-        return sitemap_references_in(self._body)
+        return sitemap_urls_in(self._body)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from scrapy_koster.protocol.line import lines_with
@@ -15,36 +14,26 @@ from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.wording import shown
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 _LISTED = 100
 _CHARS = 1000
 _ANY_ROBOTS_TXT = "http://robots.invalid/robots.txt"
 """A base for the lines of a file whose URL is unknown."""
 
 
-def _references(body: bytes, base: str) -> Iterator[tuple[str, str]]:
-    """Yield the values, and the URLs on *base*, of the Sitemap lines that a spider may request.
+def sitemap_urls_in(body: bytes, base: str | None = None) -> list[str]:
+    """Return the distinct URLs of the Sitemap lines that a spider may request.
 
+    *base* is the URL of the file. Without it, relative URLs are returned as they are written.
     Lines that lead to another scheme than http and https, or to a /robots.txt, are left out.
     """
+    found = {}
     for line in lines_with(body, b"sitemap"):
         with suppress(ValueError):
             written = line.value.decode(errors="replace")
-            url = urljoin(base, written)
+            url = urljoin(base or _ANY_ROBOTS_TXT, written)
             if site_of(url) is not None and not is_robots_txt(url):
-                yield written, url
-
-
-def sitemap_urls_in(body: bytes, base: str) -> list[str]:
-    """Return the distinct URLs of the sitemaps of a file with the URL *base*, for requests."""
-    return list(dict.fromkeys(url for _, url in _references(body, base)))
-
-
-def sitemap_references_in(body: bytes) -> list[str]:
-    """Return the distinct URLs of the sitemaps of a file, which may be relative."""
-    return list(dict.fromkeys(written for written, _ in _references(body, _ANY_ROBOTS_TXT)))
+                found[url if base else written] = None
+    return list(found)
 
 
 def sitemaps_in(body: bytes) -> list[str]:
