@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.line import Line, names_any
@@ -62,25 +62,16 @@ class Pace:
         return min(secs, self.max_secs)
 
 
-@runtime_checkable
-class LinesParser(Protocol):
-    """A parser that returns the lines of a field."""
-
-    def lines(self, robot: str | bytes, /, *fields: bytes) -> Iterable[Line]:
-        """Return the lines that *robot* obeys with a field in *fields*, in lower case."""
-        ...
-
-
 def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
     """Return the longest delay for *robot*, if any.
 
     If *parser* has the ``crawl_delay`` of Scrapy 2.18, but no ``lines``, the delay has no line.
     """
-    lines = guarded(parser, "lines", lambda: _lines_of(parser, robot))
-    if isinstance(lines, Iterable):
+    if names_lines(parser):
+        lines = guarded(parser, "lines", lambda: parser.lines(robot, *FIELDS))
+        if not isinstance(lines, Iterable):
+            raise returned(parser, "lines", lines, "lines")
         return guarded(parser, "lines", lambda: longest_delay(lines))
-    if lines is not None:
-        raise returned(parser, "lines", lines, "lines")
     crawl_delay = getattr(parser, "crawl_delay", None)
     secs: Any = crawl_delay and guarded(parser, "crawl_delay", lambda: crawl_delay(robot))
     if secs is None:
@@ -104,8 +95,9 @@ def delay_or_limit(
         return Delay(pace.max_secs, None)
 
 
-def _lines_of(parser: Any, robot: str | bytes) -> Iterable[Line] | None:
-    return parser.lines(robot, *FIELDS) if isinstance(parser, LinesParser) else None
+def names_lines(parser: Any) -> bool:
+    """Return whether *parser* has a method ``lines``, as our own parsers have."""
+    return callable(getattr(parser, "lines", None))
 
 
 def names_delay(body: bytes) -> bool:

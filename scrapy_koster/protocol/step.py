@@ -67,13 +67,9 @@ Settled: TypeAlias = Obey | Pass | Refuse
 
 def standing_by(step: Settled, policy: Policy) -> Standing:
     """Return the standing of a site with this *step*."""
-    match step:
-        case Obey(copy):
-            return standing_of(copy, policy)
-        case Pass():
-            return Standing.LET_THROUGH
-        case Refuse():  # pragma: no branch
-            return Standing.UNAVAILABLE
+    if isinstance(step, Obey):
+        return standing_of(step.copy, policy)
+    return Standing.LET_THROUGH if isinstance(step, Pass) else Standing.UNAVAILABLE
 
 
 def waits(step: Step) -> TypeIs[Ask | Defer]:
