@@ -36,7 +36,6 @@ from scrapy_koster.protocol.wording import (
     STANDARD_KEYS,
     TEXT_CHARS,
     because_of,
-    delay_to_dict,
     ruling_to_dict,
     shown,
     utc,
@@ -127,7 +126,7 @@ def _as_dict(explained: Explained) -> dict[str, Any]:
     facts["hazard"] = explained.hazard.cause.value if explained.hazard else None
     facts["file"] = explained.file
     if explained.delay is not None:
-        facts["crawl_delay"] = delay_to_dict(explained.delay)
+        facts["crawl_delay"] = explained.delay.to_dict()
     for standard, ruling in (explained.rulings or {}).items():
         facts[STANDARD_KEYS[standard]] = ruling_to_dict(ruling, verdict.robot)
     facts["sitemaps"] = sitemaps_in(verdict.known.body if isinstance(verdict.known, Copy) else b"")

@@ -15,6 +15,7 @@ from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.hazard import Watch
+from scrapy_koster.protocol.override import current
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.verdict import forbidden_spelling, permission, verdict_on
@@ -55,7 +56,7 @@ def decide(
     *step* is the step that decides, and *delay* is the delay in the file. Raises ParserDefectError
     if the parser has a defect.
     """
-    facts, overrides = state.facts, config.policy.overrides.of(state.site, now)
+    facts, overrides = state.facts, current(config.policy.overrides, state.site, now)
     allows = permission(step, facts.parser, config.policy, overrides)
     forbidden = forbidden_spelling(url, robot, allows)
     statements: tuple[Statement, ...] = ()

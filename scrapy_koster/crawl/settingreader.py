@@ -16,7 +16,7 @@ from typing import Any
 
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.protocol.override import Overrides, overrides_of
+from scrapy_koster.protocol.override import Override, overrides_of
 from scrapy_koster.storage.port import Setting, invalid
 
 LABEL = r"[a-z*][a-z0-9_.*-]{0,63}"  # RFC 9651, 3.1.2: a key
@@ -87,7 +87,7 @@ def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting
     return Setting(None, read, wanted=wanted)
 
 
-def overrides(value: Any) -> Overrides:
+def overrides(value: Any) -> tuple[Override, ...]:
     """Return the overrides in a list, or in a list as JSON."""
     if isinstance(value, str):  # as on the command line
         value = json.loads(value) if value.strip() else []

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.line import Line, names_any
+from scrapy_koster.protocol.wording import line_to_dict, text_of
 
 # "1/10", "30/1m", "1/5m 0600-0845". The time of the day is not read: the rate always applies.
 _RATE = re.compile(rb"([0-9]{1,9})[ \t]*/[ \t]*([0-9]{1,9})[ \t]*([smh]?)(?:[ \t].*)?", re.DOTALL)
@@ -28,6 +29,17 @@ class Delay(NamedTuple):
     """From the start of a visit to the start of the next visit, in seconds."""
     line: Line | None
     """None if the parser does not name the line."""
+
+    def because(self) -> str:
+        """Return the reason in words if the delay is too long."""
+        asked = f"it asks for {self.secs:g} s between two visits"
+        if self.line is not None:
+            asked = f"line {self.line.number} '{text_of(self.line, 200)}'"
+        return f"{asked}, which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the delay as a dict for JSON."""
+        return {"secs": self.secs, **line_to_dict(self.line)}
 
 
 class CrawlDelay(Enum):

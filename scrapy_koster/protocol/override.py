@@ -12,11 +12,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
-from typing import Any, NamedTuple
+from typing import Any
 
 from scrapy_koster.protocol.path import is_robots_txt, url_path
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.wording import TEXT_CHARS
 
 _KEYS = ("site", "allow", "disallow", "reason", "until")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -48,38 +50,27 @@ class Override:
         """Return the reason and the last day, safe to print."""
         return f"{printable(self.reason, _REASON_CHARS)}, until {self.until.isoformat()}"
 
+    def because(self, ruling: Ruling) -> str:
+        """Return the override in words, and the decision of the site, which differs."""
+        line = f"the site's line {ruling.rule.number}" if ruling.rule else "the site"
+        says = f"{line} {'forbids' if ruling.allowed else 'allows'} it"
+        if ruling.allowed and not ruling.rule:
+            says = "without it this would be forbidden"
+        return f"your override: {self}; {says}"
 
-@dataclass(frozen=True, slots=True)
-class Overrides:
-    """The overrides of a crawl."""
-
-    entries: tuple[Override, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether the crawl has overrides."""
-        return bool(self.entries)
-
-    def of(self, site: Site, now: float) -> tuple[Override, ...]:
-        """Return the overrides of *site* that have not expired."""
-        return tuple(each for each in self.entries if each.site == site and now < each.ends)
-
-    def expired(self, now: float) -> tuple[Override, ...]:
-        """Return the expired overrides."""
-        return tuple(each for each in self.entries if now >= each.ends)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the override as a dict for JSON."""
+        reason = printable(self.reason, TEXT_CHARS)
+        return {"site": str(self.site), "reason": reason, "until": self.until.isoformat()}
 
 
-NO_OVERRIDES = Overrides()
+def current(overrides: Sequence[Override], site: Site, now: float) -> list[Override]:
+    """Return the *overrides* of *site* that have not expired."""
+    return [each for each in overrides if each.site == site and now < each.ends]
 
 
-class Choice(NamedTuple):
-    """The decision of the overrides of a site on a URL."""
-
-    allowed: bool
-    override: Override
-
-
-def choice(url: str | bytes, overrides: Sequence[Override]) -> Choice | None:
-    """Return the decision of *overrides* of a site on *url*, if a path matches.
+def choice(url: str | bytes, overrides: Sequence[Override]) -> tuple[bool, Override] | None:
+    """Return whether *overrides* of a site allow *url*, and the override, if a path matches.
 
     The longest path wins. Of two equal paths, "disallow" wins. /robots.txt itself is always
     allowed (3.2.2).
@@ -88,7 +79,7 @@ def choice(url: str | bytes, overrides: Sequence[Override]) -> Choice | None:
         return None
     path = url_path(url)
     matching = [
-        (len(prefix), not allowed, Choice(allowed, each))
+        (len(prefix), not allowed, (allowed, each))
         for each in overrides
         for allowed, prefixes in ((True, each.allow), (False, each.disallow))
         for prefix in prefixes
@@ -100,7 +91,7 @@ def choice(url: str | bytes, overrides: Sequence[Override]) -> Choice | None:
 # Out of the settings.
 
 
-def overrides_of(entries: Any) -> Overrides:
+def overrides_of(entries: Any) -> tuple[Override, ...]:
     """Return the overrides that *entries* describe, a list of mappings.
 
     Raises ValueError with the invalid entry and the reason.
@@ -114,7 +105,7 @@ def overrides_of(entries: Any) -> Overrides:
         except ValueError as error:
             shown = printable(repr(entry), _REASON_CHARS)
             raise ValueError(f"entry {number}, {shown}: {error}") from None
-    return Overrides(tuple(found))
+    return tuple(found)
 
 
 def _override(entry: Any) -> Override:

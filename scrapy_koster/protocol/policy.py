@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from scrapy_koster.protocol.override import NO_OVERRIDES, Overrides
+from scrapy_koster.protocol.override import Override
 
 
 class Restricted(Enum):
@@ -56,7 +56,7 @@ class Policy:
     missing: Missing = Missing.ALLOW
     html: Html = Html.ALLOW
     unavailable: Unavailable = Unavailable.DEFER
-    overrides: Overrides = NO_OVERRIDES
+    overrides: tuple[Override, ...] = ()
     reads_hidden: bool = False
     """Whether the parser obeys hidden and misspelled lines."""
 

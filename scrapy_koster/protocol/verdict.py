@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.defect import Permission, bools_of, guarded, returned
@@ -18,7 +18,7 @@ from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
+from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Access, Ground
 from scrapy_koster.protocol.step import Obey, Settled, standing_by
@@ -26,11 +26,7 @@ from scrapy_koster.protocol.usage import Statement
 from scrapy_koster.protocol.wording import (
     TEXT_CHARS,
     because_of,
-    because_of_delay,
-    because_of_override,
-    delay_to_dict,
     lines_to_dict,
-    override_to_dict,
     ruling_to_dict,
     utc,
 )
@@ -54,15 +50,6 @@ class Parser(Protocol):
         ...
 
 
-@runtime_checkable
-class ExplainingParser(Parser, Protocol):
-    """A parser that can return the line that decided."""
-
-    def ruling(self, url: str, robot: str | bytes, /) -> Ruling:
-        """Return the result of ``allowed``, with the line that decided."""
-        ...
-
-
 def permission(
     step: Settled, parser: Parser | None, policy: Policy, overrides: Sequence[Override] = ()
 ) -> Permission:
@@ -78,7 +65,7 @@ def permission(
 
         def allows(url: str, robot: str | bytes) -> bool:
             chosen = choice(url, overrides)
-            return by_site(url, robot) if chosen is None else chosen.allowed
+            return by_site(url, robot) if chosen is None else chosen[0]
 
         return allows
     match standing.access:
@@ -97,8 +84,8 @@ def forbidden_spelling(url: str, robot: str | bytes, allows: Permission) -> str 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Whether a robot may fetch a URL, and why.
+class Verdict(Ruling):
+    """Whether a robot may fetch a URL, and why: the ruling, and the facts about the site.
 
     ``str(verdict)`` is safe to print. The fields may have unsafe text from the network.
     """
@@ -108,8 +95,6 @@ class Verdict:
     robot: str
     """The robot's name in lower case. Of several names, the name that decided."""
     ground: Ground
-    ruling: Ruling
-    """The decision, with its lines."""
     known: Copy | Failure
     """The copy of the robots.txt, or the reason why the copy is missing."""
     source: Source
@@ -127,39 +112,14 @@ class Verdict:
     """The entry of KOSTER_OVERRIDES that decided; ``rule`` is the site's line, which differs."""
 
     @property
-    def allowed(self) -> bool:
-        """Whether the URL may be fetched."""
-        return self.ruling.allowed
-
-    @property
-    def section(self) -> str:
-        """Section of the standard, or the class of a parser that cannot name a section."""
-        return self.ruling.section
-
-    @property
-    def record(self) -> Heading | None:
-        """The record that the robot obeys, or None."""
-        return self.ruling.record
-
-    @property
-    def rule(self) -> Line | None:
-        """The matching line, or None."""
-        return self.ruling.rule
+    def ruling(self) -> Ruling:
+        """The decision, with its lines."""
+        return self
 
     @property
     def line(self) -> int | None:
         """Number of the matching line, from 1, or None."""
         return self.rule.number if self.rule else None
-
-    @property
-    def standard(self) -> Standard:
-        """The standard by which the file was read."""
-        return self.ruling.standard
-
-    @property
-    def also(self) -> Ruling | None:
-        """The ruling of the other standard, if both forbid the URL."""
-        return self.ruling.also
 
     @property
     def robots_url(self) -> str:
@@ -186,10 +146,10 @@ class Verdict:
             "ground": self.ground.value,
             "standard": self.standard.value if self.is_explained else None,
             "section": self.section,
-            "misspelt": self.ruling.is_misspelt,
+            "misspelt": self.is_misspelt,
             "because": self.because(),
-            **lines_to_dict(self.ruling),
-            "crawl_delay": delay_to_dict(self.delay) if self.delay else None,
+            **lines_to_dict(self),
+            "crawl_delay": self.delay.to_dict() if self.delay else None,
             "also": ruling_to_dict(self.also, self.robot) if self.also else None,
             "robots_url": printable(self.robots_url, TEXT_CHARS),
             "status": copy.status if copy else None,
@@ -197,7 +157,7 @@ class Verdict:
             "record_id": printable(copy.record_id) if copy and copy.record_id else None,
             "fetched": utc(copy.fetched) if copy and dated else None,
             "expires": utc(copy.expires) if copy and dated else None,
-            "override": override_to_dict(self.override) if self.override else None,
+            "override": self.override.to_dict() if self.override else None,
             "reason": printable(failure.reason) if failure else None,
             "retry": utc(failure.retry) if failure else None,
             "source": self.source.value,
@@ -206,9 +166,9 @@ class Verdict:
     def because(self) -> str:
         """Return the reason in words, safe to print."""
         if self.override is not None:
-            return because_of_override(self.override, self.ruling)
+            return self.override.because(self)
         if self.delay is not None:
-            return because_of_delay(self.delay)
+            return self.delay.because()
         if self.stated is not None:
             return f"{self.stated}, which disallows a use in KOSTER_USAGE_PURPOSES"
         if not self.is_explained:
@@ -226,7 +186,7 @@ class Verdict:
             case Copy(status=status) if self.ground is not Ground.RULE:
                 why = f"HTTP {status}, {self.ground.value}"
             case Copy():  # pragma: no branch
-                decided = because_of(self.ruling, self.robot)
+                decided = because_of(self, self.robot)
                 several = f", as {self.robot} of {', '.join(self.names)}"
                 return decided + several if self.names else decided
         return f"{why} ({self.section})"
@@ -280,22 +240,22 @@ def verdict_on(
             # An override with the decision of the site has no effect.
             if by_site(decided, robot) is bool(forbidden):
                 chosen = choice(decided, overrides)
-                override = chosen and chosen.override
+                override = chosen and chosen[1]
         ground = Ground.OVERRIDE if override else standing.ground
         ruling = _ruling(reader, decided, robot, allowed=not forbidden)
     return Verdict(
+        **{field.name: getattr(ruling, field.name) for field in fields(ruling)},
         url=url,
         site=site,
         robot=ruling.name or name_token(robot),
         names=names if len(names := names_of(robot)) > 1 else (),
         ground=ground,
-        ruling=ruling,
         known=step.copy if isinstance(step, Obey) else step.failure,
         source=source,
         delay=delay,
         stated=stated,
         spelling=None if forbidden == url else forbidden,
-        is_explained=bool(stated or not (reader or delay)) or isinstance(parser, ExplainingParser),
+        is_explained=bool(stated or not (reader or delay)) or hasattr(parser, "ruling"),
         override=override,
     )
 
@@ -306,11 +266,9 @@ def _ruling_by(line: Line | None) -> Ruling:
 
 def _ruling(parser: Parser | None, url: str, robot: str | bytes, *, allowed: bool) -> Ruling:
     """Return the ruling for the decision *allowed*; *parser* is None if rules did not decide."""
-    if parser is None:
-        return Ruling(allowed=allowed, section="3.1", record=None, rule=None)
-    if not isinstance(parser, ExplainingParser):
-        # A parser without ``ruling`` cannot name the line.
-        return Ruling(allowed=allowed, section=type(parser).__name__, record=None, rule=None)
+    if not hasattr(parser, "ruling"):  # so the parser cannot name the line
+        section = "3.1" if parser is None else type(parser).__name__
+        return Ruling(allowed=allowed, section=section, record=None, rule=None)
     ruling = guarded(parser, "ruling", lambda: parser.ruling(url, robot))
     if not isinstance(ruling, Ruling):
         raise returned(parser, "ruling", ruling, "a Ruling")

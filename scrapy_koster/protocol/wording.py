@@ -1,17 +1,13 @@
-"""Rulings, delays, lines and times in words and in JSON: text from the network is cut."""
+"""Rulings, lines and times in words and in JSON: text from the network is cut."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
-
-if TYPE_CHECKING:
-    from scrapy_koster.protocol.delay import Delay
-    from scrapy_koster.protocol.line import Line
-    from scrapy_koster.protocol.override import Override
 
 STANDARD_KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
 """The names of the standards in JSON and in options."""
@@ -67,24 +63,6 @@ def _because_of_one(ruling: Ruling, robot: str, section: str) -> str:
     return f"line {ruling.rule.number} '{text_of(ruling.rule, 200)}' of the {title} ({section})"
 
 
-def because_of_delay(delay: Delay) -> str:
-    """Return the reason in words if the delay of a site is too long."""
-    asked = f"it asks for {delay.secs:g} s between two visits"
-    if delay.line is not None:
-        asked = f"line {delay.line.number} '{text_of(delay.line, 200)}'"
-    return f"{asked}, which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
-
-
-def because_of_override(override: Override, ruling: Ruling) -> str:
-    """Return the override that decided, and the other decision of the site."""
-    line = f"the site's line {ruling.rule.number}" if ruling.rule else "the site"
-    if ruling.allowed:
-        says = f"{line} forbids it" if ruling.rule else "without it this would be forbidden"
-    else:
-        says = f"{line} allows it"
-    return f"your override: {override}; {says}"
-
-
 def _title(record: Heading) -> str:
     agents = ", ".join(shown(agent.value, 40) for agent in record.agents[:3])
     more = ", ..." if len(record.agents) > 3 else ""
@@ -103,21 +81,12 @@ def ruling_to_dict(ruling: Ruling, robot: str) -> dict[str, Any]:
 
 def lines_to_dict(ruling: Ruling) -> dict[str, Any]:
     """Return the rule and the record of a ruling for JSON."""
-    return {**_rule(ruling.rule), "record": _record(ruling.record) if ruling.record else None}
+    record = _record(ruling.record) if ruling.record else None
+    return {**line_to_dict(ruling.rule), "record": record}
 
 
-def delay_to_dict(delay: Delay) -> dict[str, Any]:
-    """Return *delay*."""
-    return {"secs": delay.secs, **_rule(delay.line)}
-
-
-def override_to_dict(override: Override) -> dict[str, Any]:
-    """Return *override*."""
-    reason = printable(override.reason, TEXT_CHARS)
-    return {"site": str(override.site), "reason": reason, "until": override.until.isoformat()}
-
-
-def _rule(line: Line | None) -> dict[str, Any]:
+def line_to_dict(line: Line | None) -> dict[str, Any]:
+    """Return the number and the text of a rule for JSON."""
     if line is None:
         return {"line": None, "rule": None}
     return {"line": line.number, "rule": text_of(line, TEXT_CHARS)}

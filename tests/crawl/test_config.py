@@ -24,7 +24,7 @@ from scrapy.settings import Settings as ScrapySettings
 from scrapy_koster import KosterRobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
-from scrapy_koster.protocol.override import Override, Overrides
+from scrapy_koster.protocol.override import Override
 from scrapy_koster.protocol.policy import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.usage import UsageAction, UsageUnknown
@@ -32,15 +32,13 @@ from scrapy_koster.storage import Setting, Settings
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
-OVERRIDES = Overrides(
-    (
-        Override(
-            site=Site("https", "a.example", 443),
-            allow=("/a",),
-            reason="the owner agreed",
-            until=date(2099, 12, 31),
-        ),
-    )
+OVERRIDES = (
+    Override(
+        site=Site("https", "a.example", 443),
+        allow=("/a",),
+        reason="the owner agreed",
+        until=date(2099, 12, 31),
+    ),
 )
 RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_PARSER", KosterRobotParser, "parser", KosterRobotParser),
@@ -67,7 +65,7 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
      OVERRIDES),
     ("KOSTER_OVERRIDES", [OVERRIDE | {"until": date(2099, 12, 31)}], "policy.overrides", OVERRIDES),
     ("KOSTER_OVERRIDES", json.dumps([OVERRIDE]), "policy.overrides", OVERRIDES),
-    ("KOSTER_OVERRIDES", "", "policy.overrides", Overrides()),
+    ("KOSTER_OVERRIDES", "", "policy.overrides", ()),
     ("KOSTER_EXPIRY_MIN_SECS", "0", "policy.expiry_min_secs", 0.0),
     ("KOSTER_RESTRICTED_EXPIRY_SECS", 1.5, "policy.restricted_expiry_secs", 1.5),
     ("KOSTER_RESTRICTED", "allow", "policy.restricted", Restricted.ALLOW),

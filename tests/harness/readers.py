@@ -222,7 +222,7 @@ def _dictionary(text: str) -> None:
 
 def _usage_of_page(text: str) -> None:
     octets = text.encode()
-    page_statements(dict.fromkeys(FIELDS, [octets]), octets, _ROBOT)
+    page_statements(dict.fromkeys(FIELDS, (octets,)), octets, _ROBOT)
 
 
 def _answer(text: str) -> None:
@@ -310,7 +310,7 @@ _OVERRIDES = overrides_of(
 
 def _override(text: str) -> None:
     """A URL that was in a page, at a site with overrides."""
-    choice(f"https://a.example/{text}", _OVERRIDES.entries)
+    choice(f"https://a.example/{text}", _OVERRIDES)
 
 
 def _archive(text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scrapy_koster.protocol.access import Copy, Failure
-from scrapy_koster.protocol.override import Override, Overrides, choice, overrides_of
+from scrapy_koster.protocol.override import Override, choice, current, overrides_of
 from scrapy_koster.protocol.policy import Missing, Policy
 from scrapy_koster.protocol.reading import Strictest
 from scrapy_koster.protocol.site import Site
@@ -57,28 +57,19 @@ def test_the_longest_path_wins(
         if paths and "#" not in paths[0]
     ]
     for ordered in (entries, entries[::-1]):
-        chosen = choice(f"{SITE}{path}", overrides_of(ordered).entries)
-        assert (chosen.allowed if chosen else None) is decided
+        chosen = choice(f"{SITE}{path}", overrides_of(ordered))
+        assert (chosen[0] if chosen else None) is decided
 
 
 def test_each_is_for_one_site_until_the_end_of_its_last_day() -> None:
-    [entry] = entries = (override(allow=("/",)),)
-    overrides = Overrides(entries)
+    entry = override(allow=("/",))
     end = datetime(2027, 1, 1, tzinfo=timezone.utc).timestamp()
     assert entry.ends == end
-    assert overrides.of(SITE, end - 0.001) == entries
-    assert overrides.of(SITE, end) == ()
-    assert overrides.expired(end - 0.001) == ()
-    assert overrides.expired(end) == entries
-    assert not overrides_of([])
-    assert overrides_of([]).of(SITE, NOON) == ()
-    assert overrides_of([ENTRY]).of(SITE, NOON)[0].until == UNTIL
-    for other in (
-        ("http", "a.example", 80),
-        ("https", "b.a.example", 443),
-        ("https", "a.example", 8),
-    ):
-        assert overrides.of(Site(*other), NOON) == ()
+    assert current((entry,), SITE, end - 0.001) == [entry]
+    assert current((entry,), SITE, end) == []
+    assert current(overrides_of([ENTRY]), SITE, NOON)[0].until == UNTIL
+    for other in (Site("http", "a.example", 80), Site("https", "b.a.example", 443)):
+        assert current((entry,), other, NOON) == []
 
 
 def test_what_is_shown_of_one_is_harmless() -> None:

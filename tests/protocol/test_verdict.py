@@ -40,13 +40,13 @@ HTML = replace(COPY, body=b"<html><body>Not found")
 FAILURE = Failure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
 HEADING = Heading([Line(1, b"user-agent", b"fig"), Line(2, b"user-agent", b"tree")])
 RULE = Line(3, b"disallow", b"/org/plans.html")
-RULING = Ruling(allowed=False, section="3.2.2", record=HEADING, rule=RULE)
+RULED: dict[str, Any] = {"allowed": False, "section": "3.2.2", "record": HEADING, "rule": RULE}
 FORBIDDEN = Verdict(
+    **RULED,
     url="http://www.fict.org/org/plans.html",
     site=SITE,
     robot="fig",
     ground=Ground.RULE,
-    ruling=RULING,
     known=COPY,
     source=Source.STORAGE,
 )
@@ -60,12 +60,6 @@ BY_RFC_9309 = Ruling(
 MANY = Heading([Line(n, b"user-agent", b"a%d" % n) for n in range(4, 9)])
 SLOW = Delay(90.5, Line(4, b"crawl-delay", b"90.5"))
 HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
-
-
-def changed(**changes: Any) -> Verdict:
-    """The verdict above with other values, be they of its ruling."""
-    ruled = {name: changes.pop(name) for name in [*changes] if hasattr(RULING, name)}
-    return replace(FORBIDDEN, ruling=replace(RULING, **ruled), **changes)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +115,7 @@ def changed(**changes: Any) -> Verdict:
             id="both",
         ),
         pytest.param(
-            {"also": replace(RULING, standard=Standard.RFC_9309, section="2.2.2")},
+            {"also": Ruling(**RULED | {"standard": Standard.RFC_9309, "section": "2.2.2"})},
             "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /org/plans.html' of the"
             " record at line 1 for fig, tree (3.2.2; RFC 9309, 2.2.2)",
             id="both by one line",
@@ -170,7 +164,7 @@ def changed(**changes: Any) -> Verdict:
     ],
 )
 def test_in_one_line(changes: dict[str, Any], said: str) -> None:
-    verdict = changed(**changes)
+    verdict = replace(FORBIDDEN, **changes)
     assert str(verdict) == said
     assert str(verdict).endswith(f": {verdict.because()}")
 
@@ -258,7 +252,7 @@ IN_JSON: dict[str, Any] = {
     ],
 )
 def test_in_json(changes: dict[str, Any], differing: dict[str, Any]) -> None:
-    other = changed(**changes)
+    other = replace(FORBIDDEN, **changes)
     verdict = other.to_dict()
     assert verdict == IN_JSON | {"because": other.because()} | differing
     assert json.loads(json.dumps(verdict)) == verdict
@@ -266,7 +260,7 @@ def test_in_json(changes: dict[str, Any], differing: dict[str, Any]) -> None:
 
 def test_json_is_bounded() -> None:
     agents = [Line(n, b"user-agent", b"a" * 5000) for n in range(5000)]
-    verdict = changed(record=Heading(agents), rule=HOSTILE).to_dict()
+    verdict = replace(FORBIDDEN, record=Heading(agents), rule=HOSTILE).to_dict()
     assert len(verdict["record"]["agents"]) == 100
     assert len(json.dumps(verdict)) < 110_000
 
@@ -455,8 +449,8 @@ def test_what_reaches_an_errback_is_short_and_printable(
     failure = replace(FAILURE, stale=copy)
     agents = [Line(n, b"user-agent", b"\x1b" * 5000) for n in range(100)]
     for known in (copy, failure):
-        verdict = changed(
-            url="http://h/\x1b" + "x" * 100_000, known=known, record=Heading(agents),
+        verdict = replace(
+            FORBIDDEN, url="http://h/\x1b" + "x" * 100_000, known=known, record=Heading(agents),
             rule=HOSTILE,
         )  # fmt: skip
         told = [repr(error(verdict)), str(error(verdict)), repr(TwistedFailure(error(verdict)))]

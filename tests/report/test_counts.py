@@ -12,7 +12,6 @@ from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.records import Record
-from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.standing import Access, Ground, Standing
 from scrapy_koster.protocol.verdict import Source, Verdict
@@ -50,11 +49,14 @@ def retrieve(counts: Counts, known: Copy | Failure) -> None:
 
 def verdict(ground: Ground, rule: Line) -> Verdict:
     return Verdict(
+        allowed=False,
+        section="3.2.2",
+        record=None,
+        rule=rule,
         url=f"{NAME}/private",
         site=SITE,
         robot="fig",
         ground=ground,
-        ruling=Ruling(allowed=False, section="3.2.2", record=None, rule=rule),
         known=copy_of(),
         source=Source.FETCHED,
     )

@@ -211,13 +211,14 @@ class KosterMiddleware:
     def _spider_opened(self) -> None:
         parts = self._parts
         parts.announcer.summary.begin(self._robot.name)
-        for override in self._config.policy.overrides.expired(self._epoch()):
-            self._log.warning(
-                "An entry of KOSTER_OVERRIDES has expired and is void: %(site)s (%(override)s)."
-                " Remove it, or give it a later date if the reason still holds",
-                site=override.site,
-                override=override,
-            )
+        for override in self._config.policy.overrides:
+            if override.ends <= self._epoch():
+                self._log.warning(
+                    "An entry of KOSTER_OVERRIDES has expired and is void: %(site)s (%(override)s)."
+                    " Remove it, or give it a later date if the reason still holds",
+                    site=override.site,
+                    override=override,
+                )
         if parts.is_replay:
             return
         self._sites.prepare()
