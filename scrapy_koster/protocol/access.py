@@ -231,39 +231,26 @@ def _received(
     """Return the copy in an answer, or None for a temporary failure."""
     if isinstance(result, NoAnswer):
         return None
+    copy, stated = last_copy(known), standing_stated(result.status)
     if result.status == 304:
-        return _renewed(result, last_copy(known), now=now, policy=policy)
-    stated = standing_stated(result.status)
-    if stated is Standing.UNAVAILABLE:
+        # 3.4: "they must periodically verify the cached copy is fresh before using
+        # its contents"
+        if copy is None or copy.url != result.url or not conditional_headers(copy):
+            return None
+    elif stated is Standing.UNAVAILABLE:
         return None
+    else:
+        body, cut = (result.body, result.cut_bytes) if stated is Standing.OBEYED else (b"", None)
+        digest = result.digest or digest_of(result.body)
+        copy = Copy(result.url, result.status, body, None, None, now, now, cut, digest=digest)
     # Only a file has validators. With the validators of an error page, a server may answer 304
     # when a file has replaced the page, and the file is never read.
-    is_file = stated is Standing.OBEYED
+    validators = result.headers if standing_stated(copy.status) is Standing.OBEYED else {}
     life_secs = stated_life(result.headers, now=now)
-    return Copy(
-        url=result.url,
-        status=result.status,
-        body=result.body if is_file else b"",
-        etag=_validator(result, "etag") if is_file else None,
-        last_modified=_validator(result, "last-modified") if is_file else None,
-        fetched=now,
-        expires=_expiry(life_secs, result.status, now=now, policy=policy),
-        cut_bytes=result.cut_bytes if is_file else None,
-        life_stated=life_secs is not None,
-        digest=result.digest or digest_of(result.body),
-    )
-
-
-def _renewed(answer: Answer, copy: Copy | None, *, now: float, policy: Policy) -> Copy | None:
-    # 3.4: "they must periodically verify the cached copy is fresh before using
-    # its contents"
-    if copy is None or copy.url != answer.url or not conditional_headers(copy):
-        return None
-    life_secs = stated_life(answer.headers, now=now)
     return replace(
         copy,
-        etag=_validator(answer, "etag") or copy.etag,
-        last_modified=_validator(answer, "last-modified") or copy.last_modified,
+        etag=_validator(validators, "etag") or copy.etag,
+        last_modified=_validator(validators, "last-modified") or copy.last_modified,
         fetched=now,
         expires=_expiry(life_secs, copy.status, now=now, policy=policy),
         life_stated=life_secs is not None,
@@ -289,9 +276,9 @@ def _default_life_secs(status: int, policy: Policy) -> float:
     return policy.expiry_secs
 
 
-def _validator(answer: Answer, name: str) -> str | None:
+def _validator(headers: Mapping[str, str], name: str) -> str | None:
     # Section 6: a validator is kept, and sent back as a request header.
-    value = answer.headers.get(name, "").strip()
+    value = headers.get(name, "").strip()
     sound = value.isprintable() and 0 < len(value) <= _VALIDATOR_CHARS
     return value if sound else None
 

@@ -26,7 +26,7 @@ def sitemap_urls_in(body: bytes, base: str | None = None) -> list[str]:
     *base* is the URL of the file. Without it, relative URLs are returned as they are written.
     Lines that lead to another scheme than http and https, or to a /robots.txt, are left out.
     """
-    found = {}
+    found: dict[str, None] = {}
     for line in lines_with(body, b"sitemap"):
         with suppress(ValueError):
             written = line.value.decode(errors="replace")

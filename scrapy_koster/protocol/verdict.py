@@ -264,7 +264,7 @@ def _ruling_by(line: Line | None) -> Ruling:
     return Ruling(allowed=False, section="3.2", record=None, rule=line)  # "extension"
 
 
-def _ruling(parser: Parser | None, url: str, robot: str | bytes, *, allowed: bool) -> Ruling:
+def _ruling(parser: Any, url: str, robot: str | bytes, *, allowed: bool) -> Ruling:
     """Return the ruling for the decision *allowed*; *parser* is None if rules did not decide."""
     if not hasattr(parser, "ruling"):  # so the parser cannot name the line
         section = "3.1" if parser is None else type(parser).__name__

@@ -8,7 +8,6 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.test import get_crawler
 
 from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.verdict import ExplainingParser
 
 BODY = b"""\
 User-agent: figtree
@@ -27,7 +26,6 @@ def parser() -> KosterRobotParser:
 
 def test_is_a_robot_parser(parser: KosterRobotParser) -> None:
     assert isinstance(parser, RobotParser)
-    assert isinstance(parser, ExplainingParser)
 
 
 def test_can_be_named_in_the_settings() -> None:
