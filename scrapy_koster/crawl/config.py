@@ -21,7 +21,7 @@ from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.nametoken import joined, name_token, names_of
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.reading import Decider
+from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.usage import UsageAction, UsageChoice, UsageUnknown
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.port import Setting
@@ -207,7 +207,7 @@ def config_of(crawler: Crawler) -> Config:
     return belonging(crawler, Config, lambda: Config.from_crawler(crawler))
 
 
-def checked_robot(robot: Any, where: str, parser: type = Decider) -> str | None:
+def checked_robot(robot: Any, where: str, parser: type = Reading) -> str | None:
     """Return *robot*, a name token or a User-Agent header that begins with a name token (A10).
 
     Several names, in a list or with commas, are returned with commas. An empty value is returned as
@@ -226,7 +226,7 @@ def checked_robot(robot: Any, where: str, parser: type = Decider) -> str | None:
                 f"{printable(repr(robot))} does not begin with a name token, which is one word"
                 " without spaces, slashes or a version (section 3.2.1)"
             )
-        elif len(names_of(robot)) > 1 and not issubclass(parser, Decider):
+        elif len(names_of(robot)) > 1 and not issubclass(parser, Reading):
             wrong = (
                 f"KOSTER_PARSER = {parser.__name__} cannot tell which of the names"
                 f" {printable(robot)} has a record. Use one name, or a parser of scrapy-koster"

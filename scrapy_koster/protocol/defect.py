@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from scrapy_koster.protocol.printable import error_text
-from scrapy_koster.protocol.reading import Decider
+from scrapy_koster.protocol.reading import Reading
 
 _T = TypeVar("_T")
 
@@ -55,7 +55,7 @@ def bools_of(parser: Any) -> Permission:
     """Return ``allowed`` of *parser*, which raises ParserDefectError unless it returns a bool."""
     allowed: Permission = parser.allowed
     # Our own method returns a bool. For speed, the result is not checked.
-    if getattr(allowed, "__func__", None) is Decider.allowed:
+    if getattr(allowed, "__func__", None) is Reading.allowed:
         return allowed
 
     def checked(url: str, robot: str | bytes) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timezone
 from typing import Any
 
 from scrapy_koster.protocol.path import is_robots_txt, url_path
@@ -25,6 +25,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NO_PREFIX = re.compile(r"[*#\s\x00-\x1f\x7f]|\$$")
 _ORIGIN = re.compile(r"https?://[^\s/?#@*\\]+/?", re.IGNORECASE)
 _REASON_CHARS = 300
+_DAY_SECS = 86400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +44,7 @@ class Override:
     @property
     def ends(self) -> float:
         """Time of expiry, in seconds since the epoch: the end of the last day."""
-        day = datetime(self.until.year, self.until.month, self.until.day, tzinfo=timezone.utc)
-        return day.timestamp() + timedelta(days=1).total_seconds()
+        return datetime.combine(self.until, time.min, timezone.utc).timestamp() + _DAY_SECS
 
     def __str__(self) -> str:
         """Return the reason and the last day, safe to print."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
@@ -25,7 +24,6 @@ from scrapy_koster.protocol.misspelling import as_written, corrected
 from scrapy_koster.protocol.nametoken import names_of, other_tokens
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.records import (
-    Found,
     Group,
     Record,
     groups_of_rfc9309,
@@ -53,16 +51,34 @@ def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T
     return found[robot]
 
 
-class Decider(ABC):
-    """A /robots.txt file that has been read.
+class Reading:
+    """A /robots.txt file under a standard: under the draft, unless a subclass is of another.
 
     A robot is a name token or a whole User-agent header (A10). The rules of eight robots are kept.
     """
 
-    __slots__ = ("_rules",)
+    __slots__ = ("_body", "_rules")
 
-    def __init__(self) -> None:
+    standard = Standard.DRAFT
+    _find = staticmethod(record_of_draft)
+    """Returns the records that a robot obeys by a name: those for the name, and those for "*"."""
+    _rules_of = Rules
+    _rule_line = LINE  # 3.3: ruleline = (disallowline | allowline | extension)
+    """The line that ends the User-agent lines of a record."""
+    _usage_line = LINE
+    """The same if Content-Usage lines are rules as well (attach, 3)."""
+    _sections = ("3.2.1", "3.2.2", "3.2.2")
+    """The sections by which no record, a rule, and a rule with "*" or "$" decide."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
         self._rules: dict[str | bytes, list[Rules]] = {}
+
+    @property
+    def _texts(self) -> tuple[str, str]:
+        """The text of the file, and the text whose line feeds are the ends of its lines."""
+        text = with_line_feeds(self._body)
+        return text, text
 
     def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
         """Whether *robot* may access *url*."""
@@ -77,52 +93,6 @@ class Decider(ABC):
     def rules(self, robot: str | bytes) -> list[Rules]:
         """Return the lists of rules for *robot*. A URL must be allowed by every list."""
         return kept(self._rules, robot, lambda: self._read(robot))
-
-    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
-        """Return the lines that *robot* obeys with a field in *fields*, in lower case, in order."""
-        return sorted({line for lines in self.lines_apart(robot, *fields) for line in lines})
-
-    @abstractmethod
-    def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
-        """Return what ``allowed`` returns, with the line that decided."""
-
-    @abstractmethod
-    def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
-        """Return the lines that *robot* obeys as rules with a field in *fields*, in lower case.
-
-        A standard and a name of the robot have a list of their own.
-        """
-
-    @abstractmethod
-    def _read(self, robot: str | bytes) -> list[Rules]:
-        """Return the rules that *robot* obeys."""
-
-
-class Reading(Decider):
-    """A /robots.txt file under a standard: under the draft, unless a subclass is of another."""
-
-    __slots__ = ("_body",)
-
-    standard = Standard.DRAFT
-    _find = staticmethod(record_of_draft)
-    """Returns the records that a robot obeys by a name."""
-    _rules_of = Rules
-    _rule_line = LINE  # 3.3: ruleline = (disallowline | allowline | extension)
-    """The line that ends the User-agent lines of a record."""
-    _usage_line = LINE
-    """The same if Content-Usage lines are rules as well (attach, 3)."""
-    _sections = ("3.2.1", "3.2.2", "3.2.2")
-    """The sections by which no record, a rule, and a rule with "*" or "$" decide."""
-
-    def __init__(self, body: bytes) -> None:
-        super().__init__()
-        self._body = body
-
-    @property
-    def _texts(self) -> tuple[str, str]:
-        """The text of the file, and the text whose line feeds are the ends of its lines."""
-        text = with_line_feeds(self._body)
-        return text, text
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line that decided."""
@@ -162,10 +132,14 @@ class Reading(Decider):
         text, ends = self._texts
         return list(records(text, sorted(found), ends))
 
+    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
+        """Return the lines that *robot* obeys with a field in *fields*, in lower case, in order."""
+        return sorted({line for lines in self.lines_apart(robot, *fields) for line in lines})
+
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
         """Return the lines that *robot* obeys with a field in *fields*, in lower case.
 
-        Every name of the robot has a list of its own.
+        A standard and a name of the robot have a list of their own.
         """
         if not names_any(self._body, fields):
             return []
@@ -191,7 +165,8 @@ class Reading(Decider):
         names = names_of(robot)
         if len(names) == 1:
             return names[0]
-        named = (name for name in names if self._found(name, self._rule_line).named)
+        text, _ = self._texts
+        named = (name for name in names if self._find(text, name, self._rule_line)[0])
         return next(named, names[0])
 
     def names(self, robot: str | bytes) -> list[str]:
@@ -203,11 +178,8 @@ class Reading(Decider):
         return [self._rules_of(text, self._groups(name)) for name in self.names(robot)]
 
     def _groups(self, name: str, rule_line: re.Pattern[str] | None = None) -> list[Group]:
-        found = self._found(name, rule_line or self._rule_line)
-        return found.named or found.default
-
-    def _found(self, name: str, rule_line: re.Pattern[str]) -> Found:
-        return self._find(self._texts[0], name, rule_line)
+        named, default = self._find(self._texts[0], name, rule_line or self._rule_line)
+        return named or default
 
 
 class RobotsTxt(Reading):
@@ -264,18 +236,17 @@ class Corrected(Rfc9309):
         return replace(ruling, rule=rule, is_misspelt=True)
 
 
-class Strictest(Decider):
+class Strictest(Reading):
     """A /robots.txt file under both standards, and with lines that only other parsers read.
 
-    A URL is forbidden if any reading forbids the URL. If the file has hidden or misspelt
-    lines, the third reading is that of the corrected file by RFC 9309.
+    A URL is forbidden if any reading forbids the URL: the draft, RFC 9309, and if the file has
+    hidden or misspelt lines, the reading of the corrected file by RFC 9309.
     """
 
-    __slots__ = ("_body", "_readings")
+    __slots__ = ("_readings",)
 
     def __init__(self, body: bytes) -> None:
-        super().__init__()
-        self._body = body
+        super().__init__(body)
         self._readings: list[Reading] = [RobotsTxt(body), Rfc9309(body)]
         if (right := corrected(body)) is not None:
             self._readings.append(Corrected(body, right))
@@ -289,14 +260,11 @@ class Strictest(Decider):
         draft, rfc9309, *misspelt = [each.ruling(url, robot) for each in self._readings]
         if not draft.allowed:
             return draft if rfc9309.allowed else replace(draft, also=rfc9309)
-        if not rfc9309.allowed:
-            return rfc9309
-        return next((ruling for ruling in misspelt if not ruling.allowed), draft)
+        return next((each for each in (rfc9309, *misspelt) if not each.allowed), draft)
 
     def record(self, robot: str | bytes) -> Record | None:
         """Return the first record that *robot* must obey by the draft, otherwise by RFC 9309."""
-        draft, rfc9309 = (each.record(robot) for each in self._readings[:2])
-        return draft or rfc9309
+        return super().record(robot) or self._readings[1].record(robot)
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
         """Return the lines of the readings, in separate lists."""
@@ -304,7 +272,3 @@ class Strictest(Decider):
 
     def _read(self, robot: str | bytes) -> list[Rules]:
         return [rules for each in self._readings for rules in each.rules(robot)]
-
-
-WITH_RECORDS = (Reading, Strictest)
-"""The classes whose ``record`` returns the record that a robot must obey."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
@@ -44,11 +44,8 @@ class Group(NamedTuple):
     end: int
 
 
-class Found(NamedTuple):
-    """The records of a file for a robot: by name, and by "*" if there is no record by name."""
-
-    named: list[Group]
-    default: list[Group]
+Found: TypeAlias = tuple[list[Group], list[Group]]
+"""The records of a file for a robot by name, and by "*" if there is no record by name."""
 
 
 def parse(body: bytes) -> list[Record]:
@@ -106,14 +103,14 @@ def record_of_draft(text: str, token: str, rule_line: re.Pattern[str]) -> Found:
         # User-Agent line whose value contains the name token of the robot as a
         # substring. The name comparisons are case-insensitive."
         if is_named and token in "\n".join(agents).lower():
-            return Found([group], default)
+            return [group], default
         # "If no such record exists, it should obey the first record with a
         # User-agent line with a "*" value, if present."
         if not default and "*" in agents:
             default = [group]
             if not is_named:
                 break
-    return Found([], default)
+    return [], default
 
 
 def groups_of_rfc9309(text: str, token: str, rule_line: re.Pattern[str]) -> Found:
@@ -124,15 +121,16 @@ def groups_of_rfc9309(text: str, token: str, rule_line: re.Pattern[str]) -> Foun
     exists, crawlers MUST obey the group with a user-agent line with the "*"
     value, if present."
     """
-    found = Found([], [])
+    named: list[Group] = []
+    default: list[Group] = []
     # "Crawlers MUST use case-insensitive matching to find the group"
     is_named = token not in ("", "*") and token in in_lower_case(text)
     for agents, group in groups(text, rule_line):
         if is_named and token in map(str.lower, agents):
-            found.named.append(group)
+            named.append(group)
         elif "*" in agents:
-            found.default.append(group)
-    return found
+            default.append(group)
+    return named, default
 
 
 def records(text: str, found: Iterable[Group], ends: str) -> Iterator[Record]:

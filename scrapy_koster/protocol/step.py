@@ -102,13 +102,12 @@ def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
     if stale is not None and _is_fresh(stale, now, policy.stale_if_error_secs):
         end = stale.expires + policy.stale_if_error_secs
         return Obey(stale, min(retry, end)) if now < retry else Ask(stale)
-    match policy.unavailable:
-        case Unavailable.DEFER:
-            return _deferred(failure, now=now, policy=policy)
-        case Unavailable.ALLOW if not failure.is_defect:
-            return Pass(failure, retry) if now < retry else Ask(stale)
-        case Unavailable.ALLOW | Unavailable.DISALLOW:  # pragma: no branch
-            return Refuse(failure, retry) if now < retry else Ask(stale)
+    if policy.defers:
+        return _deferred(failure, now=now, policy=policy)
+    if now >= retry:
+        return Ask(stale)
+    passes = policy.unavailable is Unavailable.ALLOW and not failure.is_defect
+    return Pass(failure, retry) if passes else Refuse(failure, retry)
 
 
 def given_up_at(known: Known | None, *, policy: Policy) -> float:

@@ -126,11 +126,6 @@ class Usage:
         stated = {label for each in self.statements for label, _ in each.stated}
         return {label: self.preference(label) for label in sorted(stated & self.labels)}
 
-    def decisive(self, label: str) -> Statement | None:
-        """Return the first statement that decides the preference about *label*."""
-        pair = label, self.preference(label)
-        return next((each for each in self.statements if pair in each.stated), None)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the usage as a dict for JSON, with its first hundred statements."""
         return {
@@ -286,20 +281,24 @@ class UsageChoice:
         """
         unknown = None
         for purpose in self.purposes:
-            match usage.preference(purpose):
-                case Preference.DISALLOW:
-                    return purpose, usage.decisive(purpose)
-                case Preference.UNKNOWN if self.unknown is UsageUnknown.DROP:
-                    unknown = unknown or (purpose, None)
+            if statement := _disallowing(usage.statements, purpose):
+                return purpose, statement
+            if (
+                self.unknown is UsageUnknown.DROP
+                and usage.preference(purpose) is Preference.UNKNOWN
+            ):
+                unknown = unknown or (purpose, None)
         return unknown
 
     def disallowed(self, statements: Sequence[Statement]) -> Statement | None:
         """Return the first of *statements* that disallows a purpose, or None."""
-        for purpose in self.purposes:
-            for each in statements:
-                if (purpose, Preference.DISALLOW) in each.stated:
-                    return each
-        return None
+        found = (_disallowing(statements, purpose) for purpose in self.purposes)
+        return next(filter(None, found), None)
+
+
+def _disallowing(statements: Sequence[Statement], purpose: str) -> Statement | None:
+    pair = purpose, Preference.DISALLOW
+    return next((each for each in statements if pair in each.stated), None)
 
 
 def kept_of(statements: Iterable[Statement], labels: Collection[str]) -> Iterator[Statement]:

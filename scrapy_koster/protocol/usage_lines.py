@@ -20,7 +20,7 @@ from scrapy_koster.protocol.line import (
     with_line_feeds,
 )
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
-from scrapy_koster.protocol.reading import Decider, Rfc9309, kept
+from scrapy_koster.protocol.reading import Reading, Rfc9309, kept
 from scrapy_koster.protocol.rules import matcher_of, octets_of_rule
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
@@ -86,10 +86,10 @@ class UsageLines:
     ) -> None:
         """Read the usage lines of *body*, in the records that *parser* obeys.
 
-        If the parser is not a ``Decider``, the groups of RFC 9309 are used.
+        If the parser is not a ``Reading``, the groups of RFC 9309 are used.
         """
         self._body = body
-        self._reading = parser if isinstance(parser, Decider) else Rfc9309(body)
+        self._reading = parser if isinstance(parser, Reading) else Rfc9309(body)
         self._labels = labels
         self._digest = digest
         self._rules: dict[str | bytes, list[_Rules]] = {}
@@ -144,11 +144,7 @@ def stated_in(line: Line, labels: frozenset[str] = KNOWN_LABELS) -> Stated:
 
 
 def usage_lines(
-    body: bytes,
-    parser: object,
-    *,
-    labels: frozenset[str] = KNOWN_LABELS,
-    digest: str | None = None,
+    body: bytes, parser: object, *, labels: frozenset[str] = KNOWN_LABELS, digest: str | None = None
 ) -> UsageLines | None:
     """Return the statements of a robots.txt that *parser* has read, or None."""
     if not names_any(body, (*_IN_RECORDS, LICENSE)):

@@ -10,7 +10,7 @@ from scrapy_koster import signals
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, last_copy
 from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.reading import WITH_RECORDS, Rfc9309, RobotsTxt
+from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.usage import Preference
 from scrapy_koster.protocol.wording import shown, text_of
@@ -52,7 +52,7 @@ class Counts:
     def __init__(self, now: Callable[[], float], parser: type = RobotsTxt) -> None:
         """*now* returns seconds since the epoch. *parser* reads the files."""
         self._now = now
-        self._no_record = 0 if issubclass(parser, WITH_RECORDS) else -1
+        self._no_record = 0 if issubclass(parser, Reading) else -1
         self.tally = Tally()
         self._seen: Counter[tuple[str, str, int]] = Counter()
         self._samples = 0

@@ -123,20 +123,6 @@ def test_combination(said: str, expected: Preference) -> None:
     assert Usage(tuple(statements)).preference("train-ai") is UNKNOWN
 
 
-def test_the_statement_that_is_decisive() -> None:
-    allows, disallows = header(search="y"), header(search="n", tdm="y")
-    usage = Usage(
-        (
-            allows,
-            disallows,
-        )
-    )
-    assert usage.decisive("search") is disallows
-    assert usage.decisive("tdm") is disallows
-    assert usage.decisive("train-ai") is None
-    assert usage.decisive("x") is None
-
-
 def test_of_unknown_labels() -> None:
     """6.4: "any unknown labels MUST be ignored". A setting may make one known."""
     said = [header(new="n")]

@@ -27,7 +27,7 @@ from scrapy_koster.protocol.access import (
 )
 from scrapy_koster.protocol.defect import checked_parser, guarded
 from scrapy_koster.protocol.printable import error_text
-from scrapy_koster.protocol.reading import WITH_RECORDS
+from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.standing import Access
 from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.usage_lines import usage_lines
@@ -276,7 +276,7 @@ class Retriever:
     def _show(self, site: Site, copy: Copy, parser: RobotParser, usage: UsageLines | None) -> None:
         """Send the record of the crawl's robot to the receivers of ``signals.robots_read``."""
         record, robot = None, self.robot.name
-        if isinstance(parser, WITH_RECORDS):
+        if isinstance(parser, Reading):
             record = guarded(parser, "record", lambda: parser.record(robot))
         statements = () if usage is None else usage.listed(robot)
         named = {"site": site, "copy": copy, "record": record, "statements": statements}
