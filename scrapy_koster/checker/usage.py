@@ -7,13 +7,7 @@ from collections.abc import Iterator
 
 from scrapy_koster.checker.seen import Seen, SourceLine
 from scrapy_koster.protocol.line import CONTENT_USAGE
-from scrapy_koster.protocol.usage import (
-    KNOWN_LABELS,
-    SIGNAL_LABELS,
-    VALUE_BYTES,
-    is_too_long,
-    tokens_in,
-)
+from scrapy_koster.protocol.usage import KNOWN_LABELS, SIGNAL_LABELS, VALUE_BYTES, tokens_in
 from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, split
 
 _WORDS = {CONTENT_USAGE: ("y", "n"), CONTENT_SIGNAL: ("yes", "no", "y", "n")}
@@ -28,7 +22,7 @@ def seen_in_usage(source: SourceLine) -> Iterator[Seen]:
         return
     number, column, value = source.number, source.value_column, source.value
     path, statement = split(value) if source.field == CONTENT_USAGE else (b"", value)
-    if is_too_long(statement):
+    if len(statement) > VALUE_BYTES:
         said = "it is longer than {} bytes, so it disallows all known labels"
         yield Seen("K070", number, column, said, (VALUE_BYTES,))
     elif (tokens := tokens_in(statement)) is not None:

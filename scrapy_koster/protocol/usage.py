@@ -27,6 +27,7 @@ KNOWN_LABELS = frozenset({TRAIN_AI, SEARCH, AI_USE, AI_INPUT, TDM, NO_IMAGE_AI})
 
 # Section 6 of the draft: limits for a statement.
 VALUE_BYTES = 131_072
+"""A longer value is not read, and disallows the known labels."""
 _TEXT_CHARS = 200
 _OTHERS_KEPT = 20
 _STATEMENTS_SHOWN = 100
@@ -168,16 +169,11 @@ def signals_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
     return _kept(value, _SIGNAL_WORDS, SIGNAL_LABELS, labels)
 
 
-def is_too_long(value: bytes) -> bool:
-    """Whether a value is too long to be read, and so disallows the known labels."""
-    return len(value) > VALUE_BYTES
-
-
 def tokens_in(value: bytes) -> dict[str, str | None] | None:
     """Return the Tokens in a Dictionary of RFC 9651 by key; a member of another type is None.
 
-    Return None for an invalid Dictionary (RFC 9651, 4.2.2; vocab, 6). Check ``is_too_long`` before
-    the call. Of duplicate keys, the last counts. Parameters are disregarded.
+    Return None for an invalid Dictionary (RFC 9651, 4.2.2; vocab, 6). Check the length before the
+    call (VALUE_BYTES). Of duplicate keys, the last counts. Parameters are disregarded.
     """
     try:
         found = http_sf.parse(value, tltype="dictionary")
@@ -190,7 +186,7 @@ def tokens_in(value: bytes) -> dict[str, str | None] | None:
 def _kept(
     value: bytes, words: dict[str, Preference], names: dict[str, str], labels: Collection[str]
 ) -> Stated:
-    if is_too_long(value):
+    if len(value) > VALUE_BYTES:
         return tuple((label, Preference.DISALLOW) for label in sorted(labels))
     found: dict[str, Preference] = {}
     others = 0

@@ -7,18 +7,12 @@ RSL 1.0. For the draft they are extensions (3.2).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import islice, takewhile
 
-from scrapy_koster.protocol.line import (
-    AGENT_LINE,
-    CONTENT_USAGE,
-    Line,
-    lines_with,
-    names_any,
-    with_line_feeds,
-)
+from scrapy_koster.protocol.line import CONTENT_USAGE, Line, lines_with, names_any
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
 from scrapy_koster.protocol.reading import Reading, Rfc9309, kept
 from scrapy_koster.protocol.rules import matcher_of, octets_of_rule
@@ -57,14 +51,12 @@ class _Rules:
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._everywhere = [line for line in lines if line.field == CONTENT_SIGNAL]
-        paths = [
-            (split(line.value)[0].decode("latin-1"), line)
-            for line in lines
-            if line.field == CONTENT_USAGE
-        ]
         # An absent path matches every path, and "/" is longer.
         self._rules = [
-            (octets_of_rule(path), matcher_of(path or "/"), line) for path, line in paths
+            (octets_of_rule(path), matcher_of(path or "/"), line)
+            for line in lines
+            if line.field == CONTENT_USAGE
+            for path in [split(line.value)[0].decode("latin-1")]
         ]
 
     def lines_for(self, path: str) -> Iterator[Line]:
@@ -115,11 +107,10 @@ class UsageLines:
     @cached_property
     def _for_all(self) -> list[Line]:
         """The lines for all robots: Content-Signal before any record, and License."""
-        first = AGENT_LINE.search(text := with_line_feeds(self._body))
-        end = text.count("\n", 0, first.start() + 1) if first else len(text)
-        signals = lines_with(self._body, CONTENT_SIGNAL)
-        licenses = islice(lines_with(self._body, LICENSE), _LICENSES)
-        return [*(line for line in signals if line.number < end), *licenses]
+        body, licenses = self._body, islice(lines_with(self._body, LICENSE), _LICENSES)
+        end = next((line.number for line in lines_with(body, b"user-agent")), math.inf)
+        signals = takewhile(lambda line: line.number < end, lines_with(body, CONTENT_SIGNAL))
+        return [*signals, *licenses]
 
     def _read(self, lines: Iterable[Line]) -> tuple[Statement, ...]:
         by_number = {line.number: line for line in lines}
@@ -127,20 +118,18 @@ class UsageLines:
         return tuple(kept_of(read, self._labels))
 
     def _statement(self, line: Line) -> Statement:
+        stated: Stated = ()
+        if line.field == CONTENT_USAGE:
+            stated = preferences_in(split(line.value)[1], self._labels)
+        elif line.field == CONTENT_SIGNAL:
+            stated = signals_in(line.value, self._labels)
         return Statement(
             origin=Origin.ROBOTS_TXT,
             text=line_text(line.field, line.value),
-            stated=stated_in(line, self._labels),
+            stated=stated,
             line=line.number,
             digest=self._digest,
         )
-
-
-def stated_in(line: Line, labels: frozenset[str] = KNOWN_LABELS) -> Stated:
-    """Return the preferences in a line, without its path."""
-    if line.field == CONTENT_USAGE:
-        return preferences_in(split(line.value)[1], labels)
-    return signals_in(line.value, labels) if line.field == CONTENT_SIGNAL else ()
 
 
 def usage_lines(

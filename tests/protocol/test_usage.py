@@ -16,7 +16,6 @@ from scrapy_koster.protocol.usage import (
     UsageAction,
     UsageChoice,
     UsageUnknown,
-    is_too_long,
     kept_of,
     preferences_in,
     signals_in,
@@ -155,9 +154,7 @@ def test_what_is_too_long_to_be_read_disallows(read: object) -> None:
     padding = b"train-ai=y, x=" + b"y" * (131_072 - 14)
     assert read(padding) == (("train-ai", ALLOW),)
     assert dict(read(padding + b"y")) == dict.fromkeys(KNOWN_LABELS, DISALLOW)
-    assert not is_too_long(padding)
     assert tokens_in(padding) is not None
-    assert is_too_long(padding + b"y")
 
 
 def test_usage_as_text_and_for_json() -> None:
