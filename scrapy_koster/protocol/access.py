@@ -202,8 +202,8 @@ def after_answer(
     *began* is the time when the attempt began, in seconds since the epoch. The default is *now*.
     """
     copy = _received(result, known, now=now, policy=policy)
-    reason = why_not_obeyed(copy, policy) if copy else _reason(result)
-    if copy is not None and reason is None:
+    reason = copy if isinstance(copy, str) else why_not_obeyed(copy, policy)
+    if isinstance(copy, Copy) and reason is None:
         return copy
     # 3.1: "On the request attempt resulted in temporary failure a robot should
     # defer visits to the site until such time as the resource can be retrieved."
@@ -227,18 +227,18 @@ def after_answer(
 
 def _received(
     result: Answer | NoAnswer, known: Known | None, *, now: float, policy: Policy
-) -> Copy | None:
-    """Return the copy in an answer, or None for a temporary failure."""
+) -> Copy | str:
+    """Return the copy in an answer, or the reason of a temporary failure."""
     if isinstance(result, NoAnswer):
-        return None
+        return printable(result.reason)
     copy, stated = last_copy(known), standing_stated(result.status)
     if result.status == 304:
         # 3.4: "they must periodically verify the cached copy is fresh before using
         # its contents"
         if copy is None or copy.url != result.url or not conditional_headers(copy):
-            return None
+            return "HTTP 304 though nothing was asked"
     elif stated is Standing.UNAVAILABLE:
-        return None
+        return f"HTTP {result.status}"
     else:
         body, cut = (result.body, result.cut_bytes) if stated is Standing.OBEYED else (b"", None)
         digest = result.digest or digest_of(result.body)
@@ -298,13 +298,6 @@ def _series(known: Known | None, *, began: float, now: float, policy: Policy) ->
         return None
     is_late = began - known.asked > max(2 * policy.defer_max_secs, _LAG_SECS)
     return None if is_late else known
-
-
-def _reason(result: Answer | NoAnswer) -> str:
-    if isinstance(result, NoAnswer):
-        return printable(result.reason)
-    asked = " though nothing was asked" if result.status == 304 else ""
-    return f"HTTP {result.status}{asked}"
 
 
 def longest_life_secs(copy: Copy, policy: Policy) -> float:

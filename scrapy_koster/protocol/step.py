@@ -11,6 +11,7 @@ from scrapy_koster.protocol.access import (
     Failure,
     Known,
     has_been,
+    last_copy,
     standing_of,
     why_not_obeyed,
 )
@@ -79,16 +80,12 @@ def waits(step: Step) -> TypeIs[Ask | Defer]:
 
 def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
     """Return the next step of a request to a site with the copy or failure *known*."""
-    match known:
-        case None:
-            return Ask(None)
-        case Copy(expires=expires):
-            obeyed = _is_fresh(known, now) and not why_not_obeyed(known, policy)
-            return Obey(known, expires) if obeyed else Ask(known)
-        case failure if has_been(failure.asked, now):
-            return _step_without(failure, now=now, policy=policy)
-        case failure:
-            return Ask(failure.stale)
+    if isinstance(known, Copy):
+        obeyed = _is_fresh(known, now) and not why_not_obeyed(known, policy)
+        return Obey(known, known.expires) if obeyed else Ask(known)
+    if known is not None and has_been(known.asked, now):
+        return _step_without(known, now=now, policy=policy)
+    return Ask(last_copy(known))
 
 
 def _is_fresh(copy: Copy, now: float, longer_secs: float = 0.0) -> bool:
