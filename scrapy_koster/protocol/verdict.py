@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.defect import Permission, bools_of, guarded, returned
@@ -42,22 +42,14 @@ class Source(Enum):
     """Given by hand: `scrapy robots explain --robots FILE`."""
 
 
-class Parser(Protocol):
-    """A parsed file, which decides on URLs."""
-
-    def allowed(self, url: str, robot: str | bytes, /) -> bool:
-        """Whether *robot*, a name token or a User-Agent header, may fetch *url*."""
-        ...
-
-
 def permission(
-    step: Settled, parser: Parser | None, policy: Policy, overrides: Sequence[Override] = ()
+    step: Settled, parser: Any, policy: Policy, overrides: Sequence[Override] = ()
 ) -> Permission:
     """Return the function that decides on the URLs of a site.
 
-    *parser* has read the body of the copy, and is needed if rules decide. The function raises
-    ParserDefectError if the parser does not return a bool. *overrides* are the current overrides
-    of the site.
+    *parser*, with a method ``allowed``, has read the body of the copy, and is needed if rules
+    decide. The function raises ParserDefectError if the parser does not return a bool.
+    *overrides* are the current overrides of the site.
     """
     standing = standing_by(step, policy)
     if overrides and standing.may_be_overridden:
@@ -68,14 +60,10 @@ def permission(
             return by_site(url, robot) if chosen is None else chosen[0]
 
         return allows
-    match standing.access:
-        case Access.BY_RULES:
-            assert parser is not None
-            return bools_of(parser)
-        case Access.UNLIMITED:
-            return lambda _url, _robot: True
-        case Access.RESTRICTED:  # pragma: no branch
-            return lambda url, _robot: is_robots_txt(url)
+    if standing.access is Access.BY_RULES:
+        return bools_of(parser)
+    is_open = standing.access is Access.UNLIMITED
+    return lambda url, _robot: is_open or is_robots_txt(url)
 
 
 def forbidden_spelling(url: str, robot: str | bytes, allows: Permission) -> str | None:
@@ -173,22 +161,21 @@ class Verdict(Ruling):
             return f"{self.stated}, which disallows a use in KOSTER_USAGE_PURPOSES"
         if not self.is_explained:
             return f"as {printable(self.section)} reads it, which names no line"
-        match self.known:
-            case Failure(reason=reason, attempts=attempts):
-                tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-                why = f"it cannot be retrieved ({printable(reason)}), {tries} failed"
-            case Copy(status=status) if self.ground is Ground.MISSING:
-                what = " without a record" if status < 300 else ""
-                why = f"HTTP {status}{what}, missing, which KOSTER_MISSING disallows"
-            case Copy(status=status) if self.ground is Ground.HTML:
-                page = page_in_place(self.known.body)
-                why = f"HTTP {status}, {page}, which KOSTER_HTML_ROBOTSTXT disallows"
-            case Copy(status=status) if self.ground is not Ground.RULE:
-                why = f"HTTP {status}, {self.ground.value}"
-            case Copy():  # pragma: no branch
-                decided = because_of(self, self.robot)
-                several = f", as {self.robot} of {', '.join(self.names)}"
-                return decided + several if self.names else decided
+        known, ground = self.known, self.ground
+        if ground is Ground.RULE:
+            several = f", as {self.robot} of {', '.join(self.names)}" if self.names else ""
+            return f"{because_of(self, self.robot)}{several}"
+        if isinstance(known, Failure):
+            tries = "1 attempt" if known.attempts == 1 else f"{known.attempts} attempts"
+            why = f"it cannot be retrieved ({printable(known.reason)}), {tries} failed"
+        elif ground is Ground.MISSING:
+            what = " without a record" if known.status < 300 else ""
+            why = f"HTTP {known.status}{what}, missing, which KOSTER_MISSING disallows"
+        elif ground is Ground.HTML:
+            page = page_in_place(known.body)
+            why = f"HTTP {known.status}, {page}, which KOSTER_HTML_ROBOTSTXT disallows"
+        else:
+            why = f"HTTP {known.status}, {ground.value}"
         return f"{why} ({self.section})"
 
     def __repr__(self) -> str:
@@ -209,7 +196,7 @@ def verdict_on(
     *,
     site: Site,
     step: Settled,
-    parser: Parser | None,
+    parser: Any,
     source: Source,
     policy: Policy,
     forbidden: str | None,

@@ -15,7 +15,6 @@ from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled
 from scrapy_koster.protocol.verdict import (
-    Parser,
     Source,
     Verdict,
     forbidden_spelling,
@@ -137,7 +136,7 @@ def judged(
     )
 
 
-def parser_of(step: Settled) -> Parser | None:
+def parser_of(step: Settled) -> Strictest | None:
     return Strictest(step.copy.body) if isinstance(step, Obey) else None
 
 
