@@ -10,8 +10,6 @@ from scrapy_koster.protocol.delay import Delay, delay_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scrapy.crawler import Crawler
     from typing_extensions import Self
 
@@ -43,7 +41,7 @@ class ScrapyParser(RobotParser):
         delay = self.delay(user_agent)
         return None if delay is None else delay.secs
 
-    def sitemaps(self) -> Iterable[str]:
+    def sitemaps(self) -> list[str]:
         """Return the distinct URLs of the Sitemap lines, in the order of the file.
 
         A relative URL is returned as written. URLs of a robots.txt, and URLs with a scheme other

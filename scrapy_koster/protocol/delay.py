@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -128,13 +129,11 @@ def longest_delay(lines: Iterable[Line]) -> Delay | None:
 
 
 def _seconds(value: bytes) -> float | None:
-    if b"_" in value:  # Python accepts underscores in numbers
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+    with suppress(ValueError):
+        # Python accepts underscores in numbers.
+        if b"_" not in value and 0 <= (seconds := float(value)) < math.inf:
+            return seconds
+    return None
 
 
 def _seconds_of_rate(value: bytes) -> float | None:

@@ -63,15 +63,10 @@ def page_in_place(body: bytes) -> str | None:
     """Return what the HTML page in place of a robots.txt is, None if the file has rules."""
     if not is_html(body) or has_record(body):
         return None
-    challenge = _challenge(narrow(body).removeprefix(b"\xef\xbb\xbf"))
+    html = narrow(body).removeprefix(b"\xef\xbb\xbf")
+    found = (name for name, pattern in _CHALLENGES.items() if pattern.search(html))
+    challenge = next(found, None) or _only(html)
     return f"a challenge page ({challenge})" if challenge else ORDINARY
-
-
-def _challenge(html: bytes) -> str:
-    for name, pattern in _CHALLENGES.items():
-        if pattern.search(html):
-            return name
-    return _only(html)
 
 
 def _only(html: bytes) -> str:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from html import unescape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scrapy_koster.protocol.nametoken import TOKEN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
@@ -122,14 +120,14 @@ def with_line_feeds(body: bytes) -> str:
 
 
 @lru_cache(maxsize=1)  # a file is searched for several words
-def in_lower_case(text: str) -> str:
+def lowered(text: str) -> str:
     """Return the text of a file in lower case."""
     return text.lower()
 
 
 def names_any(body: bytes, fields: Iterable[bytes]) -> bool:
     """Return whether a file has a name in *fields*, in lower case, anywhere."""
-    lower = in_lower_case(with_line_feeds(body))
+    lower = lowered(with_line_feeds(body))
     return any(field.decode() in lower for field in fields)
 
 
@@ -168,12 +166,15 @@ def _unwrapped(body: bytes) -> bytes:
     # The head of a page is not shown. Both parts may begin within an end tag.
     front, behind = body[: pre.start()].rpartition(b"</head")[1:], body[pre.end() :]
     shown = _TAG.sub(b"", b"".join(front) + b"</pre" * bool(behind) + behind)
-    return body if shown.strip(_SPACES) else _unescaped(pre[1])
+    if shown.strip(_SPACES):
+        return body
+    text = unescaped(pre[1].decode("utf-8", "surrogateescape"))
+    return text.encode("utf-8", "surrogateescape")
 
 
-def _unescaped(text: bytes) -> bytes:
+def unescaped(text: str) -> str:
+    """Return *text* of a page without character references."""
     try:
-        shown = unescape(text.decode("utf-8", "surrogateescape"))
+        return unescape(text)
     except ValueError:  # a character reference of more digits than int() takes
         return text
-    return shown.encode("utf-8", "surrogateescape")

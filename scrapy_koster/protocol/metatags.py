@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from html import unescape
+
+from scrapy_koster.protocol.line import unescaped
 
 EVERY_ROBOT = "robots"
 """The name of a META tag that addresses every robot."""
@@ -65,16 +66,11 @@ def _name_and_content(tag: bytes) -> tuple[str, str] | None:
         # 13.2.5.33: of attributes with the same name, the first counts.
         given.setdefault(name.lower(), double_quoted or single_quoted or unquoted)
         if b"name" in given and b"content" in given:
-            return _text(given[b"name"]), _text(given[b"content"])
+            name, content = given[b"name"], given[b"content"]
+            return unescaped(name.decode(errors="replace")), unescaped(
+                content.decode(errors="replace")
+            )
     return None
-
-
-def _text(value: bytes) -> str:
-    text = value.decode("utf-8", "replace")
-    try:
-        return unescape(text)
-    except ValueError:  # a character reference of more digits than int() takes
-        return text
 
 
 def _meta_tags(html: bytes, last: int) -> Iterator[slice]:

@@ -33,9 +33,8 @@ _FIELD_LINE = re.compile(f"\n{SP}[a-z_-]{{4,}}{SP}:", ANY_CASE)
 def has_only_other_lines(body: bytes) -> bool:
     """Whether a file has text, but no line that could be a line of a robots.txt."""
     text = with_line_feeds(body)
-    if _FIELD_LINE.search(text) or not _TEXT_LINE.search(text):
-        return False
-    return corrected(body) is None
+    is_text = _TEXT_LINE.search(text) is not None and not _FIELD_LINE.search(text)
+    return is_text and corrected(body) is None
 
 
 @lru_cache(maxsize=16)  # called for every request to a site

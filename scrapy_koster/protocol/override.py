@@ -21,7 +21,6 @@ from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import TEXT_CHARS
 
 _KEYS = ("site", "allow", "disallow", "reason", "until")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NO_PREFIX = re.compile(r"[*#\s\x00-\x1f\x7f]|\$$")
 _ORIGIN = re.compile(r"https?://[^\s/?#@*\\]+/?", re.IGNORECASE)
 _REASON_CHARS = 300
@@ -163,6 +162,6 @@ def _until(value: Any) -> date:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
     with suppress(ValueError):
-        if isinstance(value, str) and _DATE.fullmatch(value):
-            return date.fromisoformat(value)
+        if isinstance(value, str) and (day := date.fromisoformat(value)).isoformat() == value:
+            return day
     raise ValueError(f'until = {printable(repr(value))} is not a date such as "2027-01-31"')

@@ -7,13 +7,14 @@ _OCTETS = {high + low: chr(int(high + low, 16)) for high in _HEX for low in _HEX
 
 # C3: "unencoded prior to comparison, unless it is the "/" character": an
 # encoded slash becomes a unit of its own, outside of the 256 octets.
-ENCODED_SLASH = "\u0100"
-_OF_THE_DRAFT = {**_OCTETS, "2F": ENCODED_SLASH, "2f": ENCODED_SLASH}
+_ENCODED_SLASH = "\u0100"
+_OF_THE_DRAFT = {**_OCTETS, "2F": _ENCODED_SLASH, "2f": _ENCODED_SLASH}
 
 # RFC 9309, 2.2.2: a reserved octet is "percent-encoded as defined by RFC 3986" and so
 # equals its escape. The exceptions are "/", and the "?" at which the query begins.
-ENCODED_QUESTION = "\u0101"
-_OF_RFC_9309 = {**_OF_THE_DRAFT, "3F": ENCODED_QUESTION, "3f": ENCODED_QUESTION}
+_ENCODED_QUESTION = "\u0101"
+_OF_RFC_9309 = {**_OF_THE_DRAFT, "3F": _ENCODED_QUESTION, "3f": _ENCODED_QUESTION}
+_AS_DATA = str.maketrans({_ENCODED_SLASH: "/", _ENCODED_QUESTION: "?"})
 
 
 def url_path(url: str | bytes) -> str:
@@ -63,6 +64,11 @@ def unescape_by_rfc9309(path: str) -> str:
         return path
     path, mark, query = path.partition("?")
     return _decoded(path, _OF_RFC_9309) + mark + _decoded(query, _OCTETS)
+
+
+def in_query(text: str) -> str:
+    """Return *text*, of ``unescape_by_rfc9309``, as a query has it, where these octets are data."""
+    return text.translate(_AS_DATA)
 
 
 def _decoded(path: str, escapes: dict[str, str]) -> str:

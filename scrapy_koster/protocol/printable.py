@@ -20,7 +20,8 @@ def printable(text: str | bytes, limit: int = 200) -> str:
 
 def escaped(text: str) -> str:
     """Return the whole *text* with escapes for unprintable characters."""
-    return text if text.isprintable() else "".join(map(_shown, text))
+    shown = (c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return text if text.isprintable() else "".join(shown)
 
 
 def error_text(error: BaseException) -> str:
@@ -32,9 +33,3 @@ def error_text(error: BaseException) -> str:
         return printable(f"{type(error).__name__}: {error}", _ERROR_CHARS)
     except Exception:  # noqa: BLE001  # its __str__() is broken
         return printable(type(error).__name__, _ERROR_CHARS)
-
-
-def _shown(character: str) -> str:
-    if character.isprintable():
-        return character
-    return character.encode("unicode_escape").decode("ascii")

@@ -16,7 +16,7 @@ from scrapy_koster.protocol.line import (
     RULE_LINE,
     USAGE_LINE,
     Line,
-    in_lower_case,
+    lowered,
     names_any,
     with_line_feeds,
 )
@@ -209,7 +209,7 @@ class Rfc9309(Reading):
         # to the groups for the name token or for "*", so they can only forbid more.
         names = [self.name_of(robot)]
         if others := other_tokens(robot):
-            agents = AGENT_LINE.findall(in_lower_case(self._texts[0]))
+            agents = AGENT_LINE.findall(lowered(self._texts[0]))
             names += [agent for agent in dict.fromkeys(agents) if agent in others]
         return names
 

@@ -12,14 +12,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from scrapy_koster.protocol.line import (
-    AGENT_LINE,
-    LINE,
-    Line,
-    in_lower_case,
-    numbered,
-    with_line_feeds,
-)
+from scrapy_koster.protocol.line import AGENT_LINE, LINE, Line, lowered, numbered, with_line_feeds
 from scrapy_koster.protocol.ruling import Heading
 
 # Section 6: a record can have as many agent lines as a file has room for.
@@ -96,7 +89,7 @@ def record_of_draft(text: str, token: str, rule_line: re.Pattern[str]) -> Found:
     unlimited."
     """
     # Most files name few robots: then the first record for "*" is enough.
-    is_named = token not in ("", "*") and token in in_lower_case(text)  # A10
+    is_named = token not in ("", "*") and token in lowered(text)  # A10
     default: list[Group] = []
     for agents, group in _with_rules(text, rule_line):
         # "The robot must obey the first record in /robots.txt that contains a
@@ -124,7 +117,7 @@ def groups_of_rfc9309(text: str, token: str, rule_line: re.Pattern[str]) -> Foun
     named: list[Group] = []
     default: list[Group] = []
     # "Crawlers MUST use case-insensitive matching to find the group"
-    is_named = token not in ("", "*") and token in in_lower_case(text)
+    is_named = token not in ("", "*") and token in lowered(text)
     for agents, group in groups(text, rule_line):
         if is_named and token in map(str.lower, agents):
             named.append(group)

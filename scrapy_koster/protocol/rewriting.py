@@ -66,11 +66,8 @@ def _rewritten(url: str) -> Iterator[str]:
     start = head.find("/", head.find("//") + 2)
     origin, path = (head, "/") if start < 0 else (head[:start], head[start:])
     queries = [mark + query, mark + _ENCODED_SLASH.sub("/", query)] if query else [mark, ""]
-    paths = [
-        *_without_params(path),
-        *_without_dots(path),
-        *_without_dots(_ENCODED_DOT.sub(".", path)),
-    ]
+    dotted = _ENCODED_DOT.sub(".", path)
+    paths = [*_without_params(path), *_without_dots(path), *_without_dots(dotted)]
     for spelt in dict.fromkeys(paths):
         for behind in dict.fromkeys(queries):
             yield origin + spelt + behind

@@ -13,19 +13,12 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from scrapy_koster.protocol.line import PATH_LINE
-from scrapy_koster.protocol.path import (
-    ENCODED_QUESTION,
-    ENCODED_SLASH,
-    unescape,
-    unescape_by_rfc9309,
-)
+from scrapy_koster.protocol.path import in_query, unescape, unescape_by_rfc9309
 from scrapy_koster.protocol.records import Group
 
 Matcher: TypeAlias = Callable[[str], bool]
 """Whether a rule of RFC 9309 matches a path from ``unescape_by_rfc9309``."""
 
-_ENCODED = re.compile(f"[{ENCODED_SLASH}{ENCODED_QUESTION}]")
-_AS_DATA = str.maketrans({ENCODED_SLASH: "/", ENCODED_QUESTION: "?"})
 _NO_URI_OCTET = re.compile(r"[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]")
 
 
@@ -176,8 +169,8 @@ def _decoded(pieces: list[str]) -> Iterator[str]:
 def _find(piece: str, path: str, start: int) -> int:
     """Return the index of *piece* in *path*, or -1. In a query, slashes are data (2.2.2)."""
     found = path.find(piece, start)
-    if found < 0 and _ENCODED.search(piece) and "?" in path:
-        return path.find(piece.translate(_AS_DATA), max(start, path.index("?") + 1))
+    if found < 0 and "?" in path and (data := in_query(piece)) != piece:
+        return path.find(data, max(start, path.index("?") + 1))
     return found
 
 
@@ -185,4 +178,4 @@ def _ends_with(tail: str, path: str, start: int) -> bool:
     at = len(path) - len(tail)
     if at < start:
         return False
-    return path.endswith(tail) or ("?" in path[:at] and path.endswith(tail.translate(_AS_DATA)))
+    return path.endswith(tail) or ("?" in path[:at] and path.endswith(in_query(tail)))

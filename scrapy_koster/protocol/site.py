@@ -48,16 +48,14 @@ def site_of(url: str) -> Site | None:
     """
     try:
         parts = urlsplit(url)
-        scheme = parts.scheme
-        if scheme not in _DEFAULT_PORTS:
+        if parts.scheme not in _DEFAULT_PORTS:
             return None
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise ValueError(
-            f"no site in the URL '{printable(url)}': {printable(str(error))}"
-        ) from None
+        said = printable(str(error))
+        raise ValueError(f"no site in the URL '{printable(url)}': {said}") from None
     if not host:
         raise ValueError(f"no site in the URL '{printable(url)}': it has no host")
     if ":" in host:
         host = f"[{host}]"
-    return Site(scheme, host, _DEFAULT_PORTS[scheme] if port is None else port)
+    return Site(parts.scheme, host, _DEFAULT_PORTS[parts.scheme] if port is None else port)
