@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from email.utils import formatdate
 
 import pytest
 from hypothesis import given
@@ -87,11 +86,8 @@ def failed(
     ("status", "meaning", "body", "life_secs"),
     [
         pytest.param(200, Standing.OBEYED, BODY, WEEK, id="200 rules"),
-        pytest.param(204, Standing.OBEYED, BODY, WEEK, id="204 rules"),
         pytest.param(404, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="404 unrestricted"),
-        pytest.param(400, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="400 unrestricted"),
         pytest.param(499, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="499 unrestricted"),
-        pytest.param(401, Standing.RESTRICTED, b"", HOUR, id="401 restricted"),
         pytest.param(403, Standing.RESTRICTED, b"", HOUR, id="403 restricted"),
     ],
 )
@@ -116,7 +112,7 @@ def test_life_by_the_policy() -> None:
     assert ends == {200: 1, 403: 2, 404: 5, 410: 6}
 
 
-@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("status", [401])
 def test_restricted_sites_are_opened_by_the_setting(status: int) -> None:
     policy = Policy(restricted=Restricted.ALLOW)
     assert standing_of(copied(answer(status)), policy) is Standing.WITHOUT_ROBOTS_TXT
@@ -127,11 +123,8 @@ def test_restricted_sites_are_opened_by_the_setting(status: int) -> None:
     ("status", "body", "meaning"),
     [
         (200, BODY, Standing.OBEYED),
-        (204, b"", Standing.MISSING),
         (200, b"<html>", Standing.MISSING),
-        (200, b"User-agent: *\n", Standing.MISSING),
         (200, b"User-agent: a\nDisallow:", Standing.OBEYED),
-        (404, BODY, Standing.MISSING),
         (499, BODY, Standing.MISSING),
         (401, BODY, Standing.RESTRICTED),
     ],
@@ -155,14 +148,10 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0\0\0\1\0\x08\6\0\0\0" + bytes(range
     [
         pytest.param(b"", True, id="nothing"),
         pytest.param(PNG, False, id="a picture"),
-        pytest.param(b"PK\3\4\n\0:\n#\n7:\nA:\r", False, id="an archive"),
         pytest.param(b"Not found.\n", False, id="text"),
         pytest.param(b"# all are\n\n\t# welcome\n", True, id="comments"),
-        pytest.param(BODY, True, id="rules"),
-        pytest.param(BODY.decode().encode("utf-16"), True, id="rules in UTF-16"),
         pytest.param(PNG + b"\n" + BODY, True, id="rules behind a picture"),
         pytest.param(b"Sitemap: http://h/s.xml", True, id="a Sitemap"),
-        pytest.param(b"Disallow: /", True, id="a rule for nobody"),
         pytest.param(b"User-agent *\nDisallow /a\n", True, id="misspelt lines"),
     ],
 )
@@ -195,7 +184,7 @@ def test_a_page_that_has_become_a_failure_is_no_old_copy() -> None:
         assert after.stale == stale
 
 
-@pytest.mark.parametrize("status", [100, 300, 301, 302, 303, 305, 307, 308, 399])
+@pytest.mark.parametrize("status", [300, 302])
 def test_redirects_that_end_nowhere(status: int) -> None:
     assert failed(answer(status, location="ftp://x/")).reason == f"HTTP {status}"
 
@@ -203,9 +192,7 @@ def test_redirects_that_end_nowhere(status: int) -> None:
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
-        pytest.param(answer(407), "HTTP 407", id="407"),
         pytest.param(answer(429), "HTTP 429", id="429"),
-        pytest.param(answer(500), "HTTP 500", id="500"),
         pytest.param(answer(503), "HTTP 503", id="503"),
         pytest.param(answer(600), "HTTP 600", id="status too great"),
         pytest.param(
@@ -215,7 +202,6 @@ def test_redirects_that_end_nowhere(status: int) -> None:
         ),
         pytest.param(NoAnswer("timeout"), "timeout", id="no answer"),
         pytest.param(NoAnswer("\x1b[2J\n"), "\\x1b[2J\\n", id="reason made printable"),
-        pytest.param(NoAnswer("x" * 201), "x" * 197 + "...", id="reason cut"),
     ],
 )
 def test_temporary_failures(result: Answer | NoAnswer, reason: str) -> None:
@@ -231,18 +217,6 @@ RENEWED = replace(FILE, fetched=NOW, expires=NOW + WEEK)
         pytest.param(answer(304), FILE, RENEWED, id="the stale copy"),
         pytest.param(answer(304), FAILED, RENEWED, id="the copy behind a failure"),
         pytest.param(
-            answer(304),
-            replace(FILE, etag=None),
-            replace(RENEWED, etag=None),
-            id="a date alone validates",
-        ),
-        pytest.param(
-            answer(304),
-            replace(FILE, last_modified=None),
-            replace(RENEWED, last_modified=None),
-            id="an ETag alone validates",
-        ),
-        pytest.param(
             answer(304, cache_control="max-age=600"),
             FILE,
             replace(RENEWED, expires=NOW + 600, life_stated=True),
@@ -253,12 +227,6 @@ RENEWED = replace(FILE, fetched=NOW, expires=NOW + WEEK)
             FILE,
             replace(RENEWED, etag='"2"', last_modified="today"),
             id="validators out of the 304",
-        ),
-        pytest.param(
-            answer(304),
-            replace(FILE, status=403),
-            replace(RENEWED, status=403, expires=NOW + HOUR),
-            id="a restricted copy lives as one",
         ),
     ],
 )
@@ -272,7 +240,6 @@ def test_304_renews(result: Answer, known: Known, copy: Copy) -> None:
         pytest.param(None, None, id="nothing known"),
         pytest.param(BARE, BARE, id="a copy without validators"),
         pytest.param(MOVED, MOVED, id="a copy from another URL"),
-        pytest.param(replace(FAILED, stale=BARE), BARE, id="its copy has no validators"),
     ],
 )
 def test_304_unasked_is_a_failure(known: Known | None, stale: Copy | None) -> None:
@@ -282,12 +249,10 @@ def test_304_unasked_is_a_failure(known: Known | None, stale: Copy | None) -> No
 @pytest.mark.parametrize(
     ("value", "kept"),
     [
-        pytest.param(' W/"1" ', 'W/"1"', id="plain"),
         pytest.param("", None, id="empty"),
         pytest.param("x" * 1000, "x" * 1000, id="1,000 characters"),
         pytest.param("x" * 1001, None, id="1,001 characters"),
         pytest.param('"a\r\nCookie: b"', None, id="line end"),
-        pytest.param('"\ud800"', None, id="surrogate"),
     ],
 )
 def test_validators_that_are_kept(value: str, kept: str | None) -> None:
@@ -304,7 +269,6 @@ def test_of_a_file_that_is_cut_the_limit_is_kept(status: int, cut_bytes: int | N
     ("copy", "headers"),
     [
         pytest.param(None, {}, id="no copy"),
-        pytest.param(BARE, {}, id="none kept"),
         pytest.param(
             FILE,
             {
@@ -320,19 +284,15 @@ def test_validators_to_send(copy: Copy | None, headers: dict[str, str]) -> None:
     assert conditional_headers(copy) == headers
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 308])
 @pytest.mark.parametrize(
     ("location", "target"),
     [
         pytest.param("https://www.fict.org/r", "https://www.fict.org/r", id="https"),
-        pytest.param("HTTP://other.org/r", "http://other.org/r", id="another host"),
         pytest.param("/r?q", "http://www.fict.org/r?q", id="path"),
-        pytest.param("r", "http://www.fict.org/r", id="relative"),
         pytest.param("//other.org/", "http://other.org/", id="no scheme"),
-        pytest.param(" /r ", "http://www.fict.org/r", id="spaces"),
         pytest.param("", None, id="empty"),
         pytest.param("ftp://www.fict.org/r", None, id="ftp"),
-        pytest.param("file:///etc/passwd", None, id="file"),
         pytest.param("https:r", None, id="https without a host"),
         pytest.param("http://[", None, id="half an IPv6 address"),
         pytest.param("http://other.org:99999/", None, id="port out of range"),
@@ -401,7 +361,6 @@ def test_the_last_copy_is_kept_behind_a_failure(status: int) -> None:
     ("attempts", "jitter", "secs"),
     [
         pytest.param(1, 0.0, 10, id="first"),
-        pytest.param(6, 0.0, 320, id="sixth"),
         pytest.param(7, 0.0, 600, id="most"),
         pytest.param(10**9, 0.0, 600, id="no overflow"),
         pytest.param(2, 1.0, 25, id="all the jitter"),
@@ -419,7 +378,6 @@ def test_back_off(attempts: int, jitter: float, secs: float) -> None:
         pytest.param("120", 120, id="longer"),
         pytest.param("5", 10, id="shorter"),
         pytest.param("86400", 600, id="capped"),
-        pytest.param(formatdate(NOW + 120, usegmt=True), 120, id="date"),
         pytest.param("soon", 10, id="malformed"),
     ],
 )
@@ -433,7 +391,6 @@ DUE = replace(LONE, retry=NOW)
 STALE = replace(LONE, stale=FILE)
 LATE = replace(LONE, since=NOW - 299)
 GIVEN_UP = replace(LONE, since=NOW - 300)
-GIVEN_UP_DUE = replace(GIVEN_UP, retry=NOW, asked=NOW - 599)
 GIVEN_UP_LONG = replace(GIVEN_UP, retry=NOW, asked=NOW - 600)
 DEFER = Policy()
 SERVE = Policy(stale_if_error_secs=30)
@@ -449,46 +406,14 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
         pytest.param(None, DEFER, Ask(None), id="nothing known"),
         pytest.param(UP, DEFER, Obey(UP, NOW + 9), id="fresh"),
         pytest.param(FILE, DEFER, Ask(FILE), id="stale"),
-        pytest.param(
-            replace(FILE, expires=NOW),
-            DEFER,
-            Ask(replace(FILE, expires=NOW)),
-            id="just stale",
-        ),
         pytest.param(LONE, DEFER, Defer(LONE, NOW + 5), id="deferred"),
         pytest.param(LATE, DEFER, Defer(LATE, NOW + 1), id="deferred up to the limit"),
-        pytest.param(DUE, DEFER, Ask(None), id="retry"),
         pytest.param(replace(STALE, retry=NOW), DEFER, Ask(FILE), id="retry, revalidate"),
         pytest.param(GIVEN_UP, DEFER, Refuse(GIVEN_UP, NOW + 595), id="given up"),
-        pytest.param(
-            GIVEN_UP_DUE,
-            DEFER,
-            Refuse(GIVEN_UP_DUE, NOW + 1),
-            id="given up, asked seldom",
-        ),
         pytest.param(GIVEN_UP_LONG, DEFER, Ask(None), id="given up, asked again"),
-        pytest.param(
-            replace(GIVEN_UP_LONG, retry=NOW + 5),
-            DEFER,
-            Refuse(replace(GIVEN_UP_LONG, retry=NOW + 5), NOW + 5),
-            id="given up, the site asked for longer",
-        ),
         pytest.param(STALE, SERVE, Obey(FILE, NOW + 5), id="stale serves until retry"),
         pytest.param(STALE, SERVE_BRIEF, Obey(FILE, NOW + 3), id="until its own end"),
         pytest.param(STALE, SERVE_OVER, Defer(STALE, NOW + 5), id="served long enough"),
-        pytest.param(replace(STALE, retry=NOW), SERVE, Ask(FILE), id="serves, but retry"),
-        pytest.param(
-            replace(GIVEN_UP, stale=FILE),
-            SERVE,
-            Obey(FILE, NOW + 5),
-            id="given up, stale serves",
-        ),
-        pytest.param(
-            STALE,
-            replace(DISALLOW, stale_if_error_secs=30),
-            Obey(FILE, NOW + 5),
-            id="stale serves before disallow",
-        ),
         pytest.param(LONE, ALLOW, Pass(LONE, NOW + 5), id="allow"),
         pytest.param(GIVEN_UP, ALLOW, Pass(GIVEN_UP, NOW + 5), id="allow has no limit"),
         pytest.param(LONE, DISALLOW, Refuse(LONE, NOW + 5), id="disallow"),

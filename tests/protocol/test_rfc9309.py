@@ -69,19 +69,15 @@ TABLE = [
     # terminated by a user-agent line or end of file."
     Rows("2.1 groups", GROUPS, "foobot", {"/x/b": 5, "/z/d": 15, "/y/c": -4, "/foo/bar/": -4}),
     Rows("2.1 blank lines end nothing", GROUPS, "barbot", {"/y/c": 8, "/w/a": 11, "/z/d": -7}),
-    Rows("2.1 two agents", GROUPS, "bazbot", {"/z/d": 15, "/foo/bar/": -16}),
     Rows("2.1 no group", GROUPS, "quxbot", {"/": 0, "/foo/bar/": 0}),
     Rows("2.1 the last group has no rules", "user-agent: *\ndisallow: /\nuser-agent: a", "a",
          {"/": 0}),
-    Rows("2.1 an empty rule ends the agents", "user-agent: a\ndisallow:\nuser-agent: b\n"
-         "disallow: /", "a", {"/": 0}),
     Rows("2.1 a user-agent line without a value ends a group", "user-agent: a\ndisallow: /x\n"
          "user-agent:\ndisallow: /", "a", {"/x": -2, "/y": 0}),
     # 2.2, the formal syntax.
     Rows("2.2 mixed case", "uSeR-aGeNt: a\nAlLoW: /x/\ndIsAlLoW: /", "a", {"/x/y": 2, "/b": -3}),
     Rows("2.2 WS is SP or HT", " \tuser-agent \t:\t a \n\tdisallow\t : \t/x\t ", "a",
          {"/x": -2, "/x%09": -2, "/y": 0}),
-    Rows("2.2 NL = CR", "user-agent: a\rdisallow: /x\rallow: /x/y", "a", {"/x": -2, "/x/y": 3}),
     Rows("2.2 NL = CR LF", "user-agent: a\r\n\r\ndisallow: /x", "a", {"/x": -3, "/y": 0}),
     Rows("2.2 a mark at the start", "\ufeffuser-agent: a\ndisallow: /x", "a", {"/x": -2}),
     Rows("2.2 a form feed is no NL", "user-agent: a\ndisallow: /x\fallow: /x", "a", {"/x": 0}),
@@ -89,14 +85,9 @@ TABLE = [
          {"/x": 0, "/x%C2%A0": -2}),
     Rows("2.2 a path-pattern begins with a slash", "user-agent: a\ndisallow: x\ndisallow: $", "a",
          {"/x": 0, "/": 0}),
-    Rows("2.2 a full URL is no path-pattern", f"user-agent: a\ndisallow: {SITE}/x", "a",
-         {"/x": 0}),
-    Rows("2.2 two colons", "user-agent: a\ndisallow: :/x\ndisallow:: /y", "a",
-         {"/x": 0, "/y": 0, "/:": 0}),
     # 2.2.1: "Crawlers MUST use case-insensitive matching".
     Rows("2.2.1 the token of a header", "user-agent: ExampleBot\ndisallow: /x",
          "ExampleBot/0.1 (https://www.example.com/bot.html)", {"/x": -2, "/y": 0}),
-    Rows("2.2.1 any case", "user-agent: FOOBOT\ndisallow: /x", "fOOBot", {"/x": -2}),
     Rows("2.2.1 no part of a name", "user-agent: Foo\ndisallow: /", "foobot", {"/": 0}),
     Rows("2.2.1 the example of two groups", "user-agent: ExampleBot\ndisallow: /foo\n"
          "disallow: /bar\n\nuser-agent: ExampleBot\ndisallow: /baz\n", "ExampleBot",
@@ -106,29 +97,11 @@ TABLE = [
     Rows("2.2.1 the example of *", "user-agent: *\ndisallow: /foo\ndisallow: /bar\n\n"
          "user-agent: BazBot\ndisallow: /baz\n", "ExampleBot",
          {"/foo": -2, "/bar": -3, "/baz": 0}),
-    Rows("2.2.1 a group of its own", "user-agent: *\ndisallow: /foo\ndisallow: /bar\n\n"
-         "user-agent: BazBot\ndisallow: /baz\n", "BazBot", {"/foo": 0, "/bar": 0, "/baz": -6}),
-    Rows("2.2.1 a group of its own behind *", "user-agent: *\nallow: /\nuser-agent: foobot\n"
-         "disallow: /", "foobot", {"/x": -4}),
-    Rows("2.2.1 two groups of *", "user-agent: *\ndisallow: /x\n\nuser-agent: *\ndisallow: /y",
-         "a", {"/x": -2, "/y": -5, "/z": 0}),
-    Rows("2.2.1 * and a name", "user-agent: *\nuser-agent: a\ndisallow: /x", "a", {"/x": -3}),
     Rows("2.2.1 no name", "user-agent: a\ndisallow: /x\nuser-agent: *\ndisallow: /y", "",
          {"/x": 0, "/y": -4}),
-    Rows("2.2.1 several names in a line", "user-agent: a b\nuser-agent: a, b\ndisallow: /", "a",
-         {"/": 0}),
     # 2.2.2: "The most specific match found MUST be used."
     Rows("2.2.2 case", "user-agent: a\ndisallow: /x/", "a", {"/x/y": -2, "/X/y": 0, "/x": 0}),
-    Rows("2.2.2 longest first", "user-agent: a\ndisallow: /x/page.html\nallow: /x/", "a",
-         {"/x/page.html": -2, "/x/": 3}),
     Rows("2.2.2 equivalent", "user-agent: a\ndisallow: /\nallow: /", "a", {"/": 3, "/x": 3}),
-    Rows("2.2.2 equivalent once decoded", "user-agent: a\ndisallow: /%78\nallow: /x", "a",
-         {"/x": 3, "/%78": 3}),
-    Rows("2.2.2 empty", "user-agent: a\ndisallow:\nallow:", "a", {"/": 0, "/x": 0}),
-    Rows("2.2.2 with a slash and without", "user-agent: a\ndisallow: /x\nallow: /x/", "a",
-         {"/x": -2, "/x/": 3}),
-    Rows("2.2.2 three deep", "user-agent: a\ndisallow: /\nallow: /x\ndisallow: /x/y", "a",
-         {"/": -2, "/x": 3, "/x/z": 3, "/x/y/z": -4}),
     Rows("2.2.2 /robots.txt", "user-agent: a\ndisallow: /", "a",
          {"/robots.txt": 0, "/robots.txt#x": 0, "/robots.txt?x": -2, "/robots.txt/": -2,
           "/robots%2Etxt": 0, "/x/robots.txt": -2, "/ROBOTS.TXT": -2}),
@@ -136,8 +109,6 @@ TABLE = [
          {"/x?y": -2, "/x?yz": -2, "/x": 0, "/x?": 0}),
     Rows("2.2.2 the fragment does not", "user-agent: a\ndisallow: /x", "a",
          {"/#/x": 0, "/x#y": -2}),
-    Rows("2.2.2 the example: as it is", "user-agent: a\ndisallow: /foo/bar?baz=quz", "a",
-         {"/foo/bar?baz=quz": -2, "/foo/bar?baz=qu": 0}),
     Rows("2.2.2 the example: reserved", "user-agent: a\ndisallow: /foo/bar?baz=https://foo.bar",
          "a", {"/foo/bar?baz=https://foo.bar": -2, "/foo/bar?baz=https%3A%2F%2Ffoo.bar": -2}),
     Rows("2.2.2 the example: reserved and escaped",
@@ -156,29 +127,17 @@ TABLE = [
          {"/x%3Fy": 0, "/x?y": -2}),
     Rows("2.2.2 and so in a rule", "user-agent: a\ndisallow: /x%3Fy", "a",
          {"/x%3fy": -2, "/x?y": 0}),
-    Rows("2.2.2 a second question mark is data", "user-agent: a\ndisallow: /x?y?z", "a",
-         {"/x?y%3Fz": -2, "/x?y?z": -2}),
     Rows("2.2.2 each escape once", "user-agent: a\ndisallow: /%2541", "a",
          {"/%2541": -2, "/A": 0, "/%41": 0}),
-    Rows("2.2.2 what is no escape", "user-agent: a\ndisallow: /100%", "a",
-         {"/100%": -2, "/100%25": -2, "/100": 0}),
     Rows("2.2.2 outside of a URI", "user-agent: a\ndisallow: /x y", "a",
          {"/x%20y": -2, "/x y": -2, "/x+y": 0}),
-    Rows("2.2.2 rules before the first group", "disallow: /\nuser-agent: a\nallow: /x", "a",
-         {"/": 0, "/x": 3}),
     Rows("2.2.2 not ASCII counts as escaped", "user-agent: a\nallow: /\u30c4\ndisallow: /*abcd",
          "a", {"/\u30c4abcd": 2}),
-    Rows("2.2.2 an escape of what is unreserved counts as one",
-         "user-agent: a\nallow: /%61%62\ndisallow: /*bcd", "a", {"/abcd": -3}),
     Rows("2.2.2 an escape of what is none of a URI's counts as three",
          "user-agent: a\nallow: /%20\ndisallow: /*abc", "a", {"/%20abc": -3, "/%20ab": 2}),
-    Rows("2.2.2 dot segments are compared as they are", "user-agent: a\ndisallow: /y", "a",
-         {"/x/../y": 0, "/y": -2}),
     # 2.2.3: "Crawlers MUST support the following special characters".
     Rows("2.2.3 the examples of #", "user-agent: a\nallow: / # comment in line\n"
          "# comment on its own line\ndisallow: /x", "a", {"/": 2, "/x": -4, "/%20#": 2}),
-    Rows("2.2.3 # without space", "user-agent: a\n# Disallow: /\nDisallow: /x/y#z\nAllow: /", "a",
-         {"/x/z": 4, "/x/y": -3}),
     Rows("2.2.3 the example of $", "user-agent: a\ndisallow: /\nallow: /this/path/exactly$", "a",
          {"/this/path/exactly": 3, "/this/path/exactly/": -2, "/this/path/exactly?": -2,
           "/this/path/exactly$": -2}),
@@ -190,61 +149,37 @@ TABLE = [
           "/path/file-with-a-x.html": 0}),
     Rows("2.2.3 the example of %24", "user-agent: a\ndisallow: /path/foo-%24", "a",
          {"/path/foo-$": -2, "/path/foo-%24x": -2, "/path/foo-": 0}),
-    Rows("2.2.3 $ in the middle is none", "user-agent: a\ndisallow: /x$y", "a",
-         {"/x$y": -2, "/x": 0, "/x%24y": -2}),
     Rows("2.2.3 $ alone behind the slash", "user-agent: a\nallow: /$\ndisallow: /", "a",
          {"/": 2, "": 2, "/page.html": -3, "/?x": -3}),
     Rows("2.2.3 $ and *", "user-agent: a\ndisallow: /*.gif$", "a",
          {"/a.gif": -2, "/.gif": -2, "/a.gif.gif": -2, "/a.gif?x": 0, "/a.gift": 0, "/gif": 0}),
-    Rows("2.2.3 *$ is all", "user-agent: a\ndisallow: /x*$", "a", {"/x": -2, "/xyz": -2, "/": 0}),
-    Rows("2.2.3 $* is a character", "user-agent: a\ndisallow: /x$*", "a", {"/x$y": -2, "/x": 0}),
     Rows("2.2.3 * at the start", "user-agent: a\ndisallow: *.gif", "a", {"/a.gif": -2, "/gif": 0}),
-    Rows("2.2.3 * at the start, then a slash", "user-agent: a\ndisallow: */x", "a",
-         {"/x": -2, "/y/x": -2, "/yx": 0}),
-    Rows("2.2.3 * alone", "user-agent: a\ndisallow: *", "a", {"/": -2, "/x": -2}),
-    Rows("2.2.3 * at both ends", "user-agent: a\ndisallow: *x*", "a",
-         {"/x": -2, "/yxy": -2, "/*xy": -2, "/y": 0}),
-    Rows("2.2.3 stars in a row", "user-agent: a\ndisallow: /x**y***z", "a",
-         {"/xyz": -2, "/x1y2z3": -2, "/xzy": 0}),
     Rows("2.2.3 stars that need the leftmost", "user-agent: a\ndisallow: /*ab*ab*b$", "a",
          {"/ababb": -2, "/abab": 0, "/abxabxb": -2, "/ab": 0}),
     Rows("2.2.3 the end overlaps nothing", "user-agent: a\ndisallow: /ab*b$", "a",
          {"/ab": 0, "/abb": -2, "/abxb": -2}),
-    Rows("2.2.3 * crosses into the query", "user-agent: a\ndisallow: /*y=1", "a",
-         {"/x?y=1": -2, "/y=1": -2}),
     Rows("2.2.3 an encoded slash behind *", "user-agent: a\ndisallow: /*%2Fx", "a",
          {"/y%2Fx": -2, "/?y=%2Fx": -2, "/?y=/x": -2, "/y/x": 0, "/%2F?/x": -2}),
     Rows("2.2.3 and a slash before the query", "user-agent: a\ndisallow: /*%2Fx", "a",
          {"/y/x?z": 0, "/y/x?z=/x": -2, "/?y=/x?z": -2}),
     Rows("2.2.3 an encoded question mark behind *", "user-agent: a\ndisallow: /*%3Fx", "a",
          {"/y%3Fx": -2, "/?y=%3Fx": -2, "/?y=?x": -2, "/y?x": 0}),
-    Rows("2.2.3 both behind *", "user-agent: a\ndisallow: /*%2F%3Fx", "a",
-         {"/y%2F%3Fx": -2, "/?/?x": -2, "/y/?x": 0}),
     Rows("2.2.3 an encoded slash, the leftmost", "user-agent: a\ndisallow: /*%2Fx*z", "a",
          {"/?/xz/x": -2, "/?z/x": 0}),
     Rows("2.2.3 an encoded slash at the end", "user-agent: a\ndisallow: /*%2Fx$", "a",
          {"/y%2Fx": -2, "/?y=/x": -2, "/?y=/xz": 0, "/y/x": 0}),
     Rows("2.2.3 the query of a rule with *", "user-agent: a\ndisallow: /*?*u=http%3A%2F%2F", "a",
          {"/x?u=http://": -2, "/x?v&u=http%3A//": -2, "/x%3Fu=http://": 0}),
-    Rows("2.2.3 a longer pattern", "user-agent: a\nallow: /page\ndisallow: /*.html", "a",
-         {"/page.html": -3, "/page": 2}),
     Rows("2.2.3 stars count", "user-agent: a\nallow: /xyz\ndisallow: /x***", "a", {"/xyz": -3}),
-    Rows("2.2.3 $ counts", "user-agent: a\nallow: /*y\ndisallow: /xy$", "a", {"/xy": -3}),
     Rows("2.2.3 an encoded slash of a query counts as one",
          "user-agent: a\nallow: /*?*%2F\ndisallow: /a?b/c", "a", {"/a?b/c": -3, "/a?b/": 2}),
     # "/fish" and its like, of Google's documentation.
     Rows("2.2.3 *.php$", f"{FISH}/*.php$", "a",
          {"/filename.php": 3, "/folder/filename.php": 3, "/filename.php?parameters": -2,
           "/filename.php/": -2, "/filename.php5": -2, "/windows.PHP": -2}),
-    Rows("2.2.3 fish*.php", f"{FISH}/fish*.php", "a",
-         {"/fish.php": 3, "/fishheads/catfish.php?parameters": 3, "/Fish.PHP": -2}),
     # 2.2.4: "Parsing of other records MUST NOT interfere".
     Rows("2.2.4 a sitemap between agents", "user-agent: a\nsitemap: /s\nuser-agent: b\n"
          "disallow: /", "a", {"/": -4}),
-    Rows("2.2.4 a sitemap between rules", "user-agent: a\ndisallow: /x\nsitemap: /s\n"
-         "disallow: /y", "a", {"/x": -2, "/y": -4}),
-    Rows("2.2.4 a field that is no token", "user-agent: a\n(x): y\nuser-agent: b\ndisallow: /",
-         "a", {"/": -4}),
     Rows("2.3.1.5 a line that cannot be parsed", "user-agent: a\n\0\xff\nx\ndisallow: /x", "a",
          {"/x": -4}),
     # 5.1 and 5.2, the examples.
@@ -254,8 +189,6 @@ TABLE = [
     Rows("5.1 foobot", EXAMPLE_5_1, "foobot",
          {"/": -7, "/publications/": -7, "/example/page.html": 8, "/example/allowed.gif": 9,
           "/example/x.gif": -7}),
-    Rows("5.1 barbot", EXAMPLE_5_1, "barbot", {"/example/page.html": -13, "/x.gif": 0}),
-    Rows("5.1 quxbot", EXAMPLE_5_1, "quxbot", {"/example/page.html": 0, "/x.gif": 0}),
     Rows("5.2", "User-Agent: foobot\nAllow: /example/page/\n"
          "Disallow: /example/page/disallowed.gif", "foobot",
          {"/example/page/disallowed.gif": -3, "/example/page/disallow.gif": 2}),
@@ -289,9 +222,6 @@ HEADERS = [
     Rows("no other token makes it free", "user-agent: *\ndisallow: /x\n"
          "user-agent: examplebot\ndisallow: /y\nallow: /", FIGURE_1, {"/x": -2, "/y": -4, "/z": 0}),
     Rows("no name token", "user-agent: examplebot\ndisallow: /x", "(ExampleBot/1)", {"/x": -2}),
-    Rows("no part of a token", "user-agent: bot\nuser-agent: example\nuser-agent: www\n"
-         "disallow: /", FIGURE_1, {"/": 0}),
-    Rows("a star", "user-agent: a\ndisallow:\nuser-agent: *\ndisallow: /", "a/1 (*)", {"/": 0}),
 ]  # fmt: skip
 
 
@@ -322,12 +252,6 @@ def test_a_ruling_has_the_section_and_the_group_of_its_rule(
     ruling = Rfc9309(body + b"disallow: /y\n").ruling(SITE + path, "a")
     assert ruling.record is not None
     assert (ruling.section, ruling.record.agents[0].number) == (section, group)
-
-
-def test_of_several_names_the_first_that_has_a_group_finds_it() -> None:
-    robots = Rfc9309(b"User-agent: figtree\nDisallow: /\nUser-agent: *\nDisallow: /x\n")
-    assert robots.name_of("fig-images, figtree") == "figtree"
-    assert robots.name_of("fig-images, fig-news") == "fig-images"
 
 
 def test_no_line_is_looked_for_in_a_file_that_does_not_name_its_field() -> None:
@@ -396,7 +320,7 @@ def test_nothing_raises(body: bytes, url: str | bytes, robot: str | bytes) -> No
         assert reading.allowed(url, robot) is reading.ruling(url, robot).allowed
 
 
-@pytest.mark.parametrize("rules", [3, 30, 300, 3_000])
+@pytest.mark.parametrize("rules", [3, 300])
 def test_many_rules(rules: int) -> None:
     """Few are tried one by one, many are found by a search: prefixes, patterns, and both."""
     shapes = ("Disallow: /p{n}/", "Disallow: /*/w{n}/", "Allow: /p{n}/*/y$", "Allow: /e{n}$")
@@ -435,34 +359,24 @@ def test_groups_as_records() -> None:
 
 THEIRS = [
     # A file, the robot, the path, what RFC 9309 says; what Protego and Google's matcher say.
-    ("user-agent a\ndisallow /", "a", "/", True, False, False, "no colon"),
     ("user-agent: a\ndisalow: /", "a", "/", True, False, False, "a misspelt field"),
-    ("useragent: a\ndisallow: /", "a", "/", True, False, False, "useragent"),
     ("user-agent: a\nallow: /x/index.html\ndisallow: /", "a", "/x/", False, True, True,
      "index.html"),
     ("user-agent: a b\ndisallow: /", "a", "/", True, True, False, "up to the first space"),
-    ("user-agent: a/1\ndisallow: /", "a", "/", True, True, False, "a version"),
-    ("user-agent: * x\ndisallow: /", "a", "/", True, True, False, "a star and more"),
     ("user-agent: a*\ndisallow: /", "a", "/", True, False, False, "a star behind a name"),
     ("user-agent: fig\ndisallow: /", "fig-tree", "/", True, False, True, "a part of a name"),
     ("user-agent: a\ncrawl-delay: 1\nuser-agent: b\ndisallow: /", "a", "/", False, True, False,
      "another record ends the agents"),
-    ("user-agent: a\nsitemap: /s\nuser-agent: b\ndisallow: /", "a", "/", False, False, False,
-     "a sitemap between agents"),
     ("user-agent: a\ndisallow: /", "a", "/robots.txt?x", False, True, False, "robots.txt?x"),
     ("user-agent: a\ndisallow: /x$", "a", "/x$y", True, False, True, "a $ that is both"),
     ("user-agent: a\ndisallow: /%62", "a", "/b", False, False, True, "an escape in a rule"),
     ("user-agent: a\ndisallow: /\u30c4", "a", "/\u30c4", False, False, True,
      "a URL that is not escaped"),
-    ("user-agent: a\ndisallow: /x:y", "a", "/x%3Ay", False, False, True, "reserved"),
     ("user-agent: a\ndisallow: /x?y", "a", "/x%3Fy", True, False, True, "the question mark"),
     ("user-agent: a\ndisallow: /?x=%2F", "a", "/?x=/", False, True, True,
      "a slash in a query"),
-    ("user-agent: a\ndisallow: /x%", "a", "/x%25", False, False, False, "no escape"),
     ("user-agent: a\nallow: /abc\ndisallow: /*?", "a", "/abc?", True, False, True,
      "reserved counts as three"),
-    ("user-agent: a\ndisallow: https://h/", "a", "/https://h/", True, False, True, "a full URL"),
-    ("user-agent: a\ndisallow: b", "a", "/b", True, True, True, "no slash"),
     ("user-agent: a\nallow: /\x0cdisallow: /", "a", "/", True, True, True, "a form feed"),
 ]  # fmt: skip
 
