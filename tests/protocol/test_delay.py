@@ -24,21 +24,14 @@ from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt, Strictest
 DELAY, RATE = b"crawl-delay", b"request-rate"
 NUMBERS = {
     b"2": 2.0,
-    b"0": 0.0,
     b".5": 0.5,
     b"1e3": 1000.0,
     b"0" * 500_000 + b"1": 1.0,
     b"": None,
-    b"-1": None,
     b"soon": None,
-    b"2s": None,
     b"nan": None,
-    b"inf": None,
     b"9" * 500_000: None,
-    b"1,5": None,
     b"1_0": None,
-    b"1/10": None,
-    b"1\x00": None,
     "\N{ARABIC-INDIC DIGIT FIVE}".encode(): None,
     "5\N{NO-BREAK SPACE}".encode(): None,
 }
@@ -46,22 +39,12 @@ RATES = {
     b"1/10": 10.0,
     b"30/1m": 2.0,
     b"1/1h": 3600.0,
-    b"2/1 h": 1800.0,
-    b" 1 \t/ 5".strip(): 5.0,
     b"1/5m 0600-0845": 300.0,
-    b"1/5 0600-0845": 5.0,
     b"1/0": 0.0,
-    b"0/10": None,
-    b"999999999/1": 1 / 999999999,
-    b"1/999999999h": 999999999 * 3600.0,
     b"1/9999999999": None,
-    b"9" * 500_000 + b"/1": None,
     b"1/" + b"9" * 500_000: None,
     b"1/10d": None,
-    b"1/": None,
     b"": None,
-    b"1/-10": None,
-    b"1.5/10": None,
     "\N{ARABIC-INDIC DIGIT FIVE}/\N{ARABIC-INDIC DIGIT FIVE}".encode(): None,
 }
 
@@ -171,7 +154,6 @@ def test_of_a_file_that_asks_for_none(
         pytest.param(b"User-agent: figtree\nCrawl-delay: 4\n", 4.0, id="the draft alone"),
         pytest.param(b"Allow: /\nUser-agent: *\nCrawl-delay: 7", 7.0, id="both"),
         pytest.param(b"User-agent: *\nA: /\nUser-agent: *\nCrawl-delay: 3", 3.0, id="RFC 9309"),
-        pytest.param(b"User-agent: *\nCrawl-delay: 0\n", 0.0, id="zero"),
     ],
 )
 def test_the_longer_of_two_readings(body: bytes, secs: float) -> None:
@@ -181,23 +163,6 @@ def test_the_longer_of_two_readings(body: bytes, secs: float) -> None:
 
 
 # What a crawl makes of it.
-
-
-@pytest.mark.parametrize(
-    ("choice", "obeys", "refuses"),
-    [
-        (CrawlDelay.IGNORE, False, False),
-        (CrawlDelay.OBEY, True, False),
-        (CrawlDelay.REFUSE, True, True),
-    ],
-)
-def test_a_day(choice: CrawlDelay, *, obeys: bool, refuses: bool) -> None:
-    pace = Pace(choice=choice, max_secs=60.0)
-    day, minute = Delay(86400.0, None), Delay(60.0, None)
-    assert pace.obeys is obeys
-    assert pace.too_long(day) is (day if refuses else None)
-    assert (pace.too_long(minute), pace.too_long(None)) == (None, None)
-    assert (pace.kept(86400.0), pace.kept(60.0), pace.kept(0.5)) == (60.0, 60.0, 0.5)
 
 
 class Raises:

@@ -17,14 +17,9 @@ from scrapy_koster.protocol.wording import because_of
 URL = "http://www.fict.org"
 SPACES = {
     "no-break space": "\xa0",
-    "ideographic space": "\u3000",
     "byte order mark": "\ufeff",
     "vertical tab": "\v",
-    "form feed": "\f",
     "line separator": "\u2028",
-    "next line": "\x85",
-    "en space": "\u2002",
-    "zero width space": "\u200b",
     "several": " \xa0\t\u3000 ",
 }
 SPACED = {
@@ -33,26 +28,15 @@ SPACED = {
     "before the colon": "User-agent: *\nDisallow{0}: /a",
     "before a field": "User-agent: *\n{0}Disallow: /a",
     "before the first field": "\n{0}User-agent: *\nDisallow: /a",
-    "before a name": "User-agent:{0}*\nDisallow: /a",
-    "behind a name": "User-agent: *{0}\nDisallow: /a",
     "everywhere": "{0}User-agent{0}:{0}*{0}\n{0}Disallow:{0}/a{0}# x",
 }
 MARKED = {
     "end of a comment": ("--><!-- x -->User-agent: *\nDisallow: /a", 2),
     "a comment around": ("<!--User-agent: *\nDisallow: /a-->", 2),
     "pre": ("<pre>User-agent: *\nDisallow: /a</pre>\nx", 2),
-    "pre in text": ("<p>Our rules:</p><pre>User-agent: *\nDisallow: /a\n</pre>", 2),
     "line breaks": ("<p>User-agent: *<br>Disallow: /b<br/>Disallow: /a<br>\n</p>", 1),
-    "inline elements": ("<b>User-agent:</b> *\n<b>Disallow</b>: <i>/a</i>", 2),
     "a list": ("<ul><li>User-agent: *</li><li><b>Disallow:</b> /a</li></ul>", 1),
-    "a table": ("<tr><td>User-Agent : *</td></tr>\n\n<tr><td>DISALLOW : /a</td></tr>", 3),
     "attributes": ("<p style='color:#fff'>User-agent: *\n<a href=\"#x\">Disallow: /a</a>", 2),
-    "a tag of several lines": ("<div\nclass='x'>User-agent: *\nDisallow: /a", 3),
-    "a quotation": ("> User-agent: *\n> Disallow: /a", 2),
-    "unknown elements": ("<x-robots><x-line>User-agent: *</x-line>\nDisallow: /a</x-robots>", 2),
-    "only before the agent": ("<html>\nUser-agent: *<br>\nDisallow: /a", 3),
-    "separators": ("User-agent: *\u2028Disallow: /a", 1),
-    "vertical tabs": ("User-agent: *\v Disallow: /b\vDisallow: /a", 1),
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import os
 from random import Random
 
 import pytest
+from harness.sizes import so_many
 
 from scrapy_koster.protocol.robotsmeta import Directives, directives_of_metas, directives_of_page
 
@@ -17,7 +18,7 @@ lexbor = pytest.importorskip(
     "selectolax.lexbor", reason="the second oracle for META tags: pip install selectolax"
 )
 
-DOCUMENTS = int(os.environ.get("FUZZ_DOCUMENTS", "4000"))
+DOCUMENTS = int(os.environ.get("FUZZ_DOCUMENTS", so_many(1000, 4000)))
 ELEMENTS = (
     "a", "body", "br", "div", "form", "frameset", "head", "html", "iframe", "link", "noembed",
     "noframes", "noscript", "p", "plaintext", "script", "style", "table", "td", "template",
