@@ -338,7 +338,6 @@ def test_how_long_an_attempt_took_does_not_end_the_series() -> None:
     [
         (FILE, Unavailable.DEFER, math.inf),
         (FAILED, Unavailable.DEFER, FAILED.since + 300),
-        (FAILED, Unavailable.ALLOW, math.inf),
     ],
 )
 def test_until_when_requests_wait(known: Known, unavailable: Unavailable, secs: float) -> None:

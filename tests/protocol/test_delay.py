@@ -165,6 +165,23 @@ def test_the_longer_of_two_readings(body: bytes, secs: float) -> None:
 # What a crawl makes of it.
 
 
+@pytest.mark.parametrize(
+    ("choice", "obeys", "refuses"),
+    [
+        (CrawlDelay.IGNORE, False, False),
+        (CrawlDelay.OBEY, True, False),
+        (CrawlDelay.REFUSE, True, True),
+    ],
+)
+def test_a_day(choice: CrawlDelay, *, obeys: bool, refuses: bool) -> None:
+    pace = Pace(choice=choice, max_secs=60.0)
+    day, minute = Delay(86400.0, None), Delay(60.0, None)
+    assert pace.obeys is obeys
+    assert pace.too_long(day) is (day if refuses else None)
+    assert (pace.too_long(minute), pace.too_long(None)) == (None, None)
+    assert (pace.kept(86400.0), pace.kept(60.0), pace.kept(0.5)) == (60.0, 60.0, 0.5)
+
+
 class Raises:
     """A parser that fails."""
 

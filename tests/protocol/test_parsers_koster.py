@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from scrapy.robotstxt import RobotParser
-from scrapy.utils.misc import load_object
 from scrapy.utils.test import get_crawler
 
 from scrapy_koster.parsers.koster import KosterRobotParser
@@ -26,13 +25,6 @@ def parser() -> KosterRobotParser:
 
 def test_is_a_robot_parser(parser: KosterRobotParser) -> None:
     assert isinstance(parser, RobotParser)
-
-
-def test_can_be_named_in_the_settings() -> None:
-    name = "scrapy_koster.parsers.koster.KosterRobotParser"
-    crawler = get_crawler(settings_dict={"ROBOTSTXT_PARSER": name})
-    # What Scrapy's middleware does when it starts, to see that the parser works.
-    load_object(crawler.settings["ROBOTSTXT_PARSER"]).from_crawler(crawler, b"")
 
 
 @pytest.mark.parametrize("robot", ["figtree", b"figtree", "FigTree/0.1 Robot", b"FigTree/0.1"])

@@ -77,15 +77,3 @@ def test_the_sitemaps_of_a_parser(parser: type[KosterRobotParser]) -> None:
         "https://site.example/2.xml",
         "https://other.example/3.xml",
     ]
-
-
-@pytest.mark.parametrize("parser", PARSERS)
-def test_a_file_without_sitemaps(parser: type[KosterRobotParser]) -> None:
-    assert list(parser.from_crawler(None, b"User-agent: *\nDisallow: /a").sitemaps()) == []
-
-
-@pytest.mark.parametrize("parser", PARSERS)
-@given(body=st.binary())
-def test_the_sitemaps_of_any_file(parser: type[KosterRobotParser], body: bytes) -> None:
-    for url in parser.from_crawler(None, b"Sitemap: " + body).sitemaps():
-        assert isinstance(url, str)

@@ -84,6 +84,7 @@ def test_a_dictionary(value: bytes, expected: Stated) -> None:
             b"ai-use=yes, ai-input=no", stated(ai_use="n", ai_input="n"), id="ai-use and ai-input"
         ),
         pytest.param(b"use=reference, ai-train=yes", stated(train_ai="y"), id="use"),
+        pytest.param(b"ai-train=n, train-ai=yes", stated(train_ai="n"), id="both names"),
         pytest.param(b"ai-train=No", (), id="case"),
         pytest.param(b"/a/ ai-train=no", (), id="a path"),
     ],

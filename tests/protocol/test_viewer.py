@@ -14,15 +14,12 @@ from scrapy_koster.protocol.standing import Standing
 RULES = "User-agent: *\nDisallow: /a?b&c\nDisallow: /<d>\nCrawl-delay: 3\n"
 ESCAPED = RULES.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 PAGES = {
-    "Chrome": '<html><head><meta name="color-scheme" content="light dark"></head><body><pre style='
-    f'"word-wrap: break-word; white-space: pre-wrap;">{ESCAPED}</pre></body></html>',
     "Chrome, today": '<html><head><meta name="color-scheme" content="light dark"><meta charset='
     f'"utf-8"></head><body><pre>{ESCAPED}</pre><div class="json-formatter"></div></body></html>',
     "Firefox": '<html><head><link rel="stylesheet" href="resource://content-accessible/plaintext.'
     f'css"></head><body><pre>{ESCAPED}</pre></body></html>',
     "with a title": "<!DOCTYPE html>\n<HTML><HEAD><title>robots.txt</title><style>p {}</style>"
     f"</head>\n<BODY>\n<PRE>{ESCAPED}</PRE>\n</BODY></HTML>\n",
-    "nothing else": f"<pre>{ESCAPED}</pre>",
     "behind a byte order mark": f"\ufeff \n<pre>{ESCAPED}</pre>",
     "cut at KOSTER_MAX_BYTES": f"<html><body><pre>{ESCAPED}",
     "numeric references": f"<pre>{ESCAPED.replace('&amp;', '&#38;').replace('&lt;', '&#x3C;')}",
