@@ -184,11 +184,6 @@ def test_a_page_that_has_become_a_failure_is_no_old_copy() -> None:
         assert after.stale == stale
 
 
-@pytest.mark.parametrize("status", [300, 302])
-def test_redirects_that_end_nowhere(status: int) -> None:
-    assert failed(answer(status, location="ftp://x/")).reason == f"HTTP {status}"
-
-
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
@@ -265,23 +260,10 @@ def test_of_a_file_that_is_cut_the_limit_is_kept(status: int, cut_bytes: int | N
     assert copied(replace(answer(status), cut_bytes=9)).cut_bytes == cut_bytes
 
 
-@pytest.mark.parametrize(
-    ("copy", "headers"),
-    [
-        pytest.param(None, {}, id="no copy"),
-        pytest.param(
-            FILE,
-            {
-                "If-None-Match": '"1"',
-                "If-Modified-Since": "Mon, 13 Nov 2023 00:00:00 GMT",
-            },
-            id="both",
-        ),
-        pytest.param(replace(FILE, last_modified=None), {"If-None-Match": '"1"'}, id="ETag alone"),
-    ],
-)
-def test_validators_to_send(copy: Copy | None, headers: dict[str, str]) -> None:
-    assert conditional_headers(copy) == headers
+def test_validators_to_send() -> None:
+    assert conditional_headers(None) == conditional_headers(BARE) == {}
+    date = "Mon, 13 Nov 2023 00:00:00 GMT"
+    assert conditional_headers(FILE) == {"If-None-Match": '"1"', "If-Modified-Since": date}
 
 
 @pytest.mark.parametrize("status", [301, 308])
@@ -290,11 +272,9 @@ def test_validators_to_send(copy: Copy | None, headers: dict[str, str]) -> None:
     [
         pytest.param("https://www.fict.org/r", "https://www.fict.org/r", id="https"),
         pytest.param("/r?q", "http://www.fict.org/r?q", id="path"),
-        pytest.param("//other.org/", "http://other.org/", id="no scheme"),
         pytest.param("", None, id="empty"),
         pytest.param("ftp://www.fict.org/r", None, id="ftp"),
         pytest.param("https:r", None, id="https without a host"),
-        pytest.param("http://[", None, id="half an IPv6 address"),
         pytest.param("http://other.org:99999/", None, id="port out of range"),
     ],
 )
@@ -346,14 +326,6 @@ def test_until_when_requests_wait(known: Known, unavailable: Unavailable, secs: 
     assert longest_deferral_secs(policy) == 750
     assert longest_life_secs(FILE, policy) == WEEK
     assert longest_life_secs(replace(FILE, life_stated=True), policy) == 30 * DAY
-
-
-@pytest.mark.parametrize("status", [200, 403, 404])
-def test_the_last_copy_is_kept_behind_a_failure(status: int) -> None:
-    copy = copied(answer(status))
-    failure = failed(DOWN, copy)
-    assert (failure.stale, failure.attempts) == (copy, 1)
-    assert failed(DOWN, failure).stale == copy
 
 
 @pytest.mark.parametrize(
@@ -409,8 +381,6 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
         pytest.param(LATE, DEFER, Defer(LATE, NOW + 1), id="deferred up to the limit"),
         pytest.param(replace(STALE, retry=NOW), DEFER, Ask(FILE), id="retry, revalidate"),
         pytest.param(GIVEN_UP, DEFER, Refuse(GIVEN_UP, NOW + 595), id="given up"),
-        pytest.param(GIVEN_UP_LONG, DEFER, Ask(None), id="given up, asked again"),
-        pytest.param(STALE, SERVE, Obey(FILE, NOW + 5), id="stale serves until retry"),
         pytest.param(STALE, SERVE_BRIEF, Obey(FILE, NOW + 3), id="until its own end"),
         pytest.param(STALE, SERVE_OVER, Defer(STALE, NOW + 5), id="served long enough"),
         pytest.param(LONE, ALLOW, Pass(LONE, NOW + 5), id="allow"),
@@ -511,7 +481,7 @@ ANSWERS = st.builds(
     Answer,
     st.one_of(st.just(URL), st.text()),
     st.one_of(st.integers(100, 599), st.integers()),
-    st.dictionaries(st.sampled_from(NAMES), st.text() | st.from_regex("https?://.*")),
+    st.dictionaries(st.sampled_from(NAMES), st.text() | st.text().map("http://{}".format)),
     st.binary(max_size=9),
 )
 

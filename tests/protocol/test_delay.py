@@ -132,22 +132,6 @@ def test_of_a_file(robot: str) -> None:
     assert found(delay_of(RobotsTxt(FILE), robot.encode())) == BY_DRAFT[robot]
 
 
-@pytest.mark.parametrize("reading", [RobotsTxt, Rfc9309, Strictest])
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"User-agent: other\nCrawl-delay: 9",
-        b"User-agent: *\nCrawl-delay: often\n",
-        b"User-agent: *\nX-Crawl-delay: 9\n",
-    ],
-)
-def test_of_a_file_that_asks_for_none(
-    reading: type[RobotsTxt | Rfc9309 | Strictest], body: bytes
-) -> None:
-    assert delay_of(reading(body), "fig") is None
-
-
 @pytest.mark.parametrize(
     ("body", "secs"),
     [

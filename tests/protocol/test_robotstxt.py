@@ -51,23 +51,6 @@ def test_3_2_2_path_portion_of_a_url(url: str | bytes, path: str) -> None:
     assert url_path(url) == path
 
 
-def test_3_2_2_a_file_decides_for_any_origin_and_kind_of_url() -> None:
-    robots = RobotsTxt(b"User-agent: *\nDisallow: /a\n")
-    answers: list[tuple[str | bytes, bool]] = [
-        ("http://h/a", False),
-        (b"http://h/a", False),
-        ("http://h/b#/a", True),
-        ("http://h/%61", False),
-        ("http://h/a\u0100", False),
-        ("http:/a", False),
-        ("http://h/a", False),
-        ("//h/a", False),
-    ]
-    for url, may in answers:
-        assert robots.allowed(url, "x") is may, url
-        assert robots.allowed(url, b"x/1.0") is may, url
-
-
 WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
 TEXT = "# \u0a0d\u0d0a \u010a\r\nUser-agent: *\rDisallow: /\u00e9\nDisallow: /b\nCrawl-delay: 5\n"
 
@@ -153,7 +136,7 @@ class TestAnyFile:
     @given(
         body=some.bodies(), urls=st.lists(some.urls(), min_size=1, max_size=6), robot=some.ROBOTS
     )
-    @settings(max_examples=4 * EXAMPLES)
+    @settings(max_examples=2 * EXAMPLES)
     @example(b"User-agent: *\nAllow: /a/b\nDisallow: /a\n", ["http://h/a/b", "http://h/a/c"], "x")
     def test_is_decided_as_the_oracle_does(self, body: bytes, urls: list[str], robot: str) -> None:
         robots = RobotsTxt(body)
@@ -204,7 +187,7 @@ class TestHostileFile:
     """6: "robots are encouraged to place limits on the resources spent"."""
 
     def test_takes_a_memory_that_is_bounded(self, kind: str) -> None:
-        body = HOSTILE[kind](512_000)
+        body = HOSTILE[kind](256_000)
         tracemalloc.start()
         try:
             robots = RobotsTxt(body)
@@ -214,14 +197,3 @@ class TestHostileFile:
             tracemalloc.stop()
         assert peak < 40 * len(body)
         assert kept < 15 * len(body)
-
-    @pytest.mark.slow
-    def test_is_decided_as_the_oracle_does(self, kind: str) -> None:
-        body = HOSTILE[kind](4_000)
-        robots = RobotsTxt(body)
-        for path in ("", "/", "/x", "/a", "/aaaa", "/" + "a" * 60, "/1f", "/" + "A" * 999, "/%41/"):
-            url = f"http://h{path}"
-            ruling = robots.ruling(url, "figtree")
-            line = ruling.rule.number if ruling.rule else None
-            assert (ruling.allowed, line) == oracle.decide(body, url, "figtree")
-            assert robots.allowed(url, "figtree") is ruling.allowed

@@ -50,25 +50,6 @@ def test_tdm_reservation(value: bytes, expected: str) -> None:
     assert str(of_page(f'<meta name="TDM-Reservation" content="{content}">')) == expected
 
 
-@pytest.mark.parametrize(
-    ("header", "meta", "expected"),
-    [
-        ("1", "0", "tdm=n"),
-        ("1", "maybe", "tdm=n"),
-    ],
-)
-def test_of_a_meta_tag_and_a_header_of_tdmrep_the_most_restrictive_counts(
-    header: str, meta: str | None, expected: str
-) -> None:
-    html = f"<meta name=tdm-reservation content={meta}>" if meta else "<meta charset=utf-8>"
-    usage = of_page(html, tdm_reservation=[header.encode()], content_usage=[b"tdm=y"])
-    assert str(usage) == expected
-    assert str(of_page(html, tdm_reservation=[b"1"], content_usage=[b"tdm=n"])) == "tdm=n"
-    assert [each.text for each in usage.statements][:2] == [
-        "Content-Usage: tdm=y", f"Tdm-Reservation: {header}"
-    ]  # fmt: skip
-
-
 def test_a_policy_is_shown() -> None:
     html = '<meta name="tdm-policy" content="https://a.example/p.json">'
     usage = of_page(html, tdm_policy=[b"https://a.example/h.json\x1b"])
@@ -100,18 +81,6 @@ def test_a_tag_that_is_too_long_to_be_read() -> None:
     assert of_headers(x_robots_tag=[b"a" * 65_537]) == "noimageai=n, train-ai=n"
     [statement, _] = of_page("", x_robots_tag=[b"a" * 65_537]).statements
     assert statement.text == "X-Robots-Tag of 65537 characters"
-
-
-@pytest.mark.parametrize(
-    "html",
-    [
-        "<title><meta name=tdm-reservation content=1></title>",
-        "<!-- <meta name=tdm-reservation content=1> -->",
-        "<meta name=description content='tdm-reservation 1'>",
-    ],
-)
-def test_what_only_looks_like_a_tag(html: str) -> None:
-    assert of_page(html).statements == ()
 
 
 def test_all_sources_are_combined() -> None:

@@ -17,7 +17,7 @@ from scrapy_koster.protocol.access import Answer, Copy, Failure
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
+from scrapy_koster.protocol.policy import Html, Missing, Policy
 from scrapy_koster.protocol.reading import RobotsTxt, Strictest
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site
@@ -82,17 +82,6 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
             "forbidden by https://fict.org/robots.txt: as TheirParser reads it, which names no"
             " line",
             id="a parser that cannot tell",
-        ),
-        pytest.param(
-            {"allowed": True, "record": MANY, "rule": None},
-            "allowed by https://fict.org/robots.txt: no rule of the record at line 4 for a4, a5,"
-            " a6, ... matches (3.2.2)",
-            id="many agents",
-        ),
-        pytest.param(
-            {"allowed": True, "record": None, "rule": None, "section": "3.2.1"},
-            "allowed by https://fict.org/robots.txt: no record for fig (3.2.1)",
-            id="no record",
         ),
         pytest.param(
             {"section": "2.2.2", "standard": Standard.RFC_9309},
@@ -367,29 +356,11 @@ def test_what_the_rules_forbid_is_forbidden_by_them(parser: object, delay: Delay
     ("step", "policy", "allowed", "ground"),
     [
         (Obey(replace(COPY, status=404), 0), Policy(), True, Ground.UNRESTRICTED),
-        (
-            Obey(replace(COPY, status=403), 0),
-            Policy(restricted=Restricted.ALLOW),
-            True,
-            Ground.UNRESTRICTED,
-        ),
-        (
-            Obey(replace(COPY, status=404), 0),
-            Policy(missing=Missing.DISALLOW),
-            False,
-            Ground.MISSING,
-        ),
+        (Obey(replace(COPY, status=403), 0), Policy(), False, Ground.RESTRICTED),
+        (Obey(HTML, 0), Policy(missing=Missing.DISALLOW), False, Ground.MISSING),
         (Obey(HTML, 0), Policy(html=Html.DISALLOW), False, Ground.HTML),
         (Pass(FAILURE, 0), Policy(), True, Ground.UNAVAILABLE),
         (Refuse(FAILURE, 0), Policy(), False, Ground.UNAVAILABLE),
-    ],
-    ids=[
-        "404",
-        "403 by choice",
-        "missing",
-        "a page",
-        "unavailable and passed",
-        "unavailable",
     ],
 )
 def test_without_rules(step: Settled, policy: Policy, allowed: bool, ground: Ground) -> None:
