@@ -116,12 +116,6 @@ def test_its_other_lines_keep_their_numbers() -> None:
     assert [line.number for line in lines] == [4]
 
 
-def test_an_allow_line_opens_nothing() -> None:
-    parser = StrictestRobotParser("User-agent: *\nDisallow: /a\n\xa0Allow: /a/b".encode())
-    assert not parser.allowed(f"{URL}/a/b", "fig")
-    assert not parser.ruling(f"{URL}/a/b", "fig").allowed
-
-
 LINES = st.lists(
     st.sampled_from(
         ["User-agent: *", "User-agent: fig", "Disallow: /a", "Allow: /a/b", "\n", "\n", "<b>",

@@ -78,26 +78,17 @@ TABLE = [
          {"/x": -2, "/x%09": -2, "/y": 0}),
     Rows("2.2 NL = CR LF", "user-agent: a\r\n\r\ndisallow: /x", "a", {"/x": -3, "/y": 0}),
     Rows("2.2 a mark at the start", "\ufeffuser-agent: a\ndisallow: /x", "a", {"/x": -2}),
-    Rows("2.2 a no-break space is no WS", "user-agent: a\ndisallow: /x\u00a0", "a",
-         {"/x": 0, "/x%C2%A0": -2}),
     Rows("2.2 a path-pattern begins with a slash", "user-agent: a\ndisallow: x\ndisallow: $", "a",
          {"/x": 0, "/": 0}),
     # 2.2.1: "Crawlers MUST use case-insensitive matching".
     Rows("2.2.1 the token of a header", "user-agent: ExampleBot\ndisallow: /x",
          "ExampleBot/0.1 (https://www.example.com/bot.html)", {"/x": -2, "/y": 0}),
-    Rows("2.2.1 no part of a name", "user-agent: Foo\ndisallow: /", "foobot", {"/": 0}),
     Rows("2.2.1 the example of two groups", "user-agent: ExampleBot\ndisallow: /foo\n"
          "disallow: /bar\n\nuser-agent: ExampleBot\ndisallow: /baz\n", "ExampleBot",
          {"/foo": -2, "/bar": -3, "/baz": -6, "/qux": 0}),
     Rows("2.2.1 two groups, longest of both", "user-agent: a\ndisallow: /x\n\nuser-agent: b\n"
          "disallow: /\n\nuser-agent: A\nallow: /x/y\n", "a", {"/x": -2, "/x/y": 8, "/z": 0}),
-    Rows("2.2.1 the example of *", "user-agent: *\ndisallow: /foo\ndisallow: /bar\n\n"
-         "user-agent: BazBot\ndisallow: /baz\n", "ExampleBot",
-         {"/foo": -2, "/bar": -3, "/baz": 0}),
-    Rows("2.2.1 no name", "user-agent: a\ndisallow: /x\nuser-agent: *\ndisallow: /y", "",
-         {"/x": 0, "/y": -4}),
     # 2.2.2: "The most specific match found MUST be used."
-    Rows("2.2.2 case", "user-agent: a\ndisallow: /x/", "a", {"/x/y": -2, "/X/y": 0, "/x": 0}),
     Rows("2.2.2 equivalent", "user-agent: a\ndisallow: /\nallow: /", "a", {"/": 3, "/x": 3}),
     Rows("2.2.2 /robots.txt", "user-agent: a\ndisallow: /", "a",
          {"/robots.txt": 0, "/robots.txt#x": 0, "/robots.txt?x": -2, "/robots.txt/": -2,
@@ -120,8 +111,6 @@ TABLE = [
          {"/%2541": -2, "/A": 0, "/%41": 0}),
     Rows("2.2.2 outside of a URI", "user-agent: a\ndisallow: /x y", "a",
          {"/x%20y": -2, "/x y": -2, "/x+y": 0}),
-    Rows("2.2.2 not ASCII counts as escaped", "user-agent: a\nallow: /\u30c4\ndisallow: /*abcd",
-         "a", {"/\u30c4abcd": 2}),
     Rows("2.2.2 an escape of what is none of a URI's counts as three",
          "user-agent: a\nallow: /%20\ndisallow: /*abc", "a", {"/%20abc": -3, "/%20ab": 2}),
     # 2.2.3: "Crawlers MUST support the following special characters".
@@ -136,8 +125,6 @@ TABLE = [
     Rows("2.2.3 the example of %2A", "user-agent: a\ndisallow: /path/file-with-a-%2A.html", "a",
          {"/path/file-with-a-*.html": -2, "/path/file-with-a-%2a.html": -2,
           "/path/file-with-a-x.html": 0}),
-    Rows("2.2.3 the example of %24", "user-agent: a\ndisallow: /path/foo-%24", "a",
-         {"/path/foo-$": -2, "/path/foo-%24x": -2, "/path/foo-": 0}),
     Rows("2.2.3 $ alone behind the slash", "user-agent: a\nallow: /$\ndisallow: /", "a",
          {"/": 2, "": 2, "/page.html": -3, "/?x": -3}),
     Rows("2.2.3 $ and *", "user-agent: a\ndisallow: /*.gif$", "a",
@@ -147,11 +134,8 @@ TABLE = [
          {"/ababb": -2, "/abab": 0, "/abxabxb": -2, "/ab": 0}),
     Rows("2.2.3 an encoded slash behind *", "user-agent: a\ndisallow: /*%2Fx", "a",
          {"/y%2Fx": -2, "/?y=%2Fx": -2, "/?y=/x": -2, "/y/x": 0, "/%2F?/x": -2}),
-    Rows("2.2.3 an encoded question mark behind *", "user-agent: a\ndisallow: /*%3Fx", "a",
-         {"/y%3Fx": -2, "/?y=%3Fx": -2, "/?y=?x": -2, "/y?x": 0}),
     Rows("2.2.3 an encoded slash at the end", "user-agent: a\ndisallow: /*%2Fx$", "a",
          {"/y%2Fx": -2, "/?y=/x": -2, "/?y=/xz": 0, "/y/x": 0}),
-    Rows("2.2.3 stars count", "user-agent: a\nallow: /xyz\ndisallow: /x***", "a", {"/xyz": -3}),
     Rows("2.2.3 an encoded slash of a query counts as one",
          "user-agent: a\nallow: /*?*%2F\ndisallow: /a?b/c", "a", {"/a?b/c": -3, "/a?b/": 2}),
     # "/fish" and its like, of Google's documentation.

@@ -116,8 +116,6 @@ class TestNames:
             ("googlebot: nofollow, figtree: noindex", ["noindex"]),
             ("figtree: max-image-preview: none, noindex", ["noindex"]),
             ("unavailable_after: 25 Jun 2010 15:00:00 PST", NEITHER),
-            ("unavailable_after: 25 Jun 2010 15:00:00 PST, noindex", ["noindex"]),
-            ("googlebot: unavailable_after: 25 Jun 2010 15:00:00 PST, none", NEITHER),
         ],
     )
     def test_header(self, value: str, words: list[str]) -> None:
@@ -139,12 +137,7 @@ class TestSources:
         said = "X-Robots-Tag: noindex, \\x1b[31mnofollow"
         assert directives_of_headers(["noindex, \x1b[31mnofollow"], "")["noindex"] == said
 
-    @pytest.mark.parametrize(
-        "values",
-        [
-            pytest.param(["a" * 65_537], id="one that is long"),
-        ],
-    )
+    @pytest.mark.parametrize("values", [pytest.param(["a" * 65_537], id="one that is long")])
     def test_headers_too_long_to_be_read_forbid_everything(self, values: list[str]) -> None:
         chars = len(", ".join(values))
         said = f"X-Robots-Tag of {chars} characters"
@@ -169,14 +162,10 @@ class TestWhereATagIs:
             pytest.param(f"<html><head><title>x</title>{META}</head><body>", id="head"),
             pytest.param(f"<noscript>{META}</noscript>", id="noscript"),
             pytest.param(f"{'x' * 11_000_000}{META}", id="behind 11 MB of text"),
-            pytest.param(f"<p {'x ' * 1000}>{META}", id="behind a tag of many attributes"),
             pytest.param(f"<!-->{META}-->", id="comment closed at once"),
             pytest.param(f"<?php echo ?>{META}", id="after a processing instruction"),
-            pytest.param(f"<![CDATA[ a > {META}]]>", id="after what HTML knows not as CDATA"),
             pytest.param(f"<script><!--></script>{META}", id="after a script, comment closed"),
             pytest.param(f"<a ' b=c>{META}", id="after a quote that is an attribute"),
-            pytest.param(f"<svg><title/></svg>{META}", id="after an empty SVG title"),
-            pytest.param(f"<svg><![CDATA[ > {META}]]></svg>", id="CDATA"),
         ],
     )
     def test_found(self, page: str) -> None:

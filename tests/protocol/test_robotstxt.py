@@ -100,13 +100,7 @@ def test_b3_a_wide_file_is_cut_where_a_line_ends(encoding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("max_bytes", "kept"),
-    [
-        (9, b"ab\rcd\r\ne"),
-        (6, b"ab\rcd\r"),
-        (2, b""),
-        (0, b""),
-    ],
+    ("max_bytes", "kept"), [(9, b"ab\rcd\r\ne"), (6, b"ab\rcd\r"), (2, b""), (0, b"")]
 )
 def test_a_file_is_cut_where_a_line_ends(max_bytes: int, kept: bytes) -> None:
     assert whole_lines(b"ab\rcd\r\ne", max_bytes) == kept  # B16

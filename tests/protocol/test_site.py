@@ -28,21 +28,12 @@ def test_robots_url(url: str, robots_url: str) -> None:
     assert site_of(robots_url) == site
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "ftp://h/a",
-        "",
-    ],
-)
+@pytest.mark.parametrize("url", ["ftp://h/a", ""])
 def test_robots_txt_is_not_for_other_schemes(url: str) -> None:
     assert site_of(url) is None
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["http://", "https://:80/", "http://h:port/", "http://[::1/"],
-)
+@pytest.mark.parametrize("url", ["http://", "https://:80/", "http://h:port/", "http://[::1/"])
 def test_a_url_that_names_no_site(url: str) -> None:
     with pytest.raises(ValueError, match="no site in the URL"):
         site_of(url)
@@ -50,11 +41,7 @@ def test_a_url_that_names_no_site(url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "http://\u2100x\x1b\u2028/",
-        "http://[::\x1b/",
-        f"http://h:{'x' * 100_000}/",
-    ],
+    ["http://\u2100x\x1b\u2028/", "http://[::\x1b/", f"http://h:{'x' * 100_000}/"],
     ids=lambda url: ascii(url[:20]),
 )
 def test_what_it_says_of_such_a_url_is_printable_and_short(url: str) -> None:

@@ -36,14 +36,7 @@ def test_content_usage(values: list[bytes], expected: str) -> None:
     assert of_headers(content_usage=values) == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (b"1", "tdm=n"),
-        (b"0", "tdm=y"),
-        (b"2", ""),
-    ],
-)
+@pytest.mark.parametrize(("value", "expected"), [(b"1", "tdm=n"), (b"0", "tdm=y"), (b"2", "")])
 def test_tdm_reservation(value: bytes, expected: str) -> None:
     assert of_headers(tdm_reservation=[value]) == expected
     content = value.decode("latin-1")
@@ -62,11 +55,7 @@ def test_a_policy_is_shown() -> None:
 
 @pytest.mark.parametrize(
     ("content", "expected"),
-    [
-        ("noai", "train-ai=n"),
-        ("NoAI, NoImageAI", "noimageai=n, train-ai=n"),
-        ("noaix", ""),
-    ],
+    [("noai", "train-ai=n"), ("NoAI, NoImageAI", "noimageai=n, train-ai=n"), ("noaix", "")],
 )
 def test_noai(content: str, expected: str) -> None:
     assert str(of_page(f'<meta name="robots" content="{content}">')) == expected

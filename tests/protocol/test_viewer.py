@@ -64,10 +64,5 @@ def test_a_page_without_rules_stays_a_page() -> None:
     assert page_in_place(body) is not None
 
 
-def test_a_reference_of_too_many_digits_stays() -> None:
-    text = b"Disallow: /&#" + b"1" * 5000 + b";"
-    assert plain(b"<pre>" + text) == text
-
-
 def test_octets_that_are_no_utf_8_stay() -> None:
     assert plain(b"<pre>/\xff&amp;\xe9</pre>") == b"/\xff&\xe9"
