@@ -23,3 +23,19 @@ Disallow: /
 # Its last line is indented otherwise than the rest.
 SECTION_4_AS_PRINTED = SECTION_4.removesuffix("Disallow: /\n") + "     Disallow: /\n"
 
+COLUMNS = {"unhipbot": 0, "webcrawler": 1, "excite": 1, "figtree": 2}
+"""Where a robot stands in the matrix; figtree is one of the others."""
+_MATRIX = """
+    http://www.fict.org/                         No       Yes       No
+    http://www.fict.org/index.html               No       Yes       No
+    http://www.fict.org/robots.txt               Yes      Yes       Yes
+    http://www.fict.org/server.html              No       Yes       Yes
+    http://www.fict.org/services/fast.html       No       Yes       Yes
+    http://www.fict.org/services/slow.html       No       Yes       Yes
+    http://www.fict.org/orgo.gif                 No       Yes       No
+    http://www.fict.org/org/about.html           No       Yes       Yes
+    http://www.fict.org/org/plans.html           No       Yes       No
+    http://www.fict.org/%7Ejim/jim.html          No       Yes       No
+    http://www.fict.org/%7Emak/mak.html          No       Yes       Yes
+"""
+MATRIX = {url: words for url, *words in map(str.split, _MATRIX.strip().splitlines())}
