@@ -80,7 +80,7 @@ def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
 
     If *parser* has the ``crawl_delay`` of Scrapy 2.18, but no ``lines``, the delay has no line.
     """
-    if names_lines(parser):
+    if callable(getattr(parser, "lines", None)):
         lines = guarded(parser, "lines", lambda: parser.lines(robot, *FIELDS))
         if not isinstance(lines, Iterable):
             raise returned(parser, "lines", lines, "lines")
@@ -106,11 +106,6 @@ def delay_or_limit(
     except Exception as error:  # noqa: BLE001
         failed(error)
         return Delay(pace.max_secs, None)
-
-
-def names_lines(parser: Any) -> bool:
-    """Return whether *parser* has a method ``lines``, as our own parsers have."""
-    return callable(getattr(parser, "lines", None))
 
 
 def names_delay(body: bytes) -> bool:
