@@ -124,6 +124,8 @@ class Retriever:
         self.cancel()
         for task in list(self._tasks):
             await maybe_deferred_to_future(task)
+        # A task of asyncio that is cancelled before its first step never runs.
+        self.under_way.clear()
         if self.archiver is not None:
             self.archiver.close()
         await self.store.close()
