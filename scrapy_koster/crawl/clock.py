@@ -27,6 +27,8 @@ Instant = float
 """A time of the monotonic clock in seconds, unlike seconds since the epoch."""
 
 _MOMENT_SECS = 0.1
+# Some event loops have no longer timers.
+_TIMER_MOST_SECS = 86400.0
 _T = TypeVar("_T")
 
 LONG_AGO = Instant(-math.inf)
@@ -47,8 +49,8 @@ class Clock:
     def call_later(
         self, secs: float, function: Callable[..., object], *args: Any
     ) -> CallLaterResult:
-        """Call *function* after *secs* seconds. Return a timer that can be cancelled."""
-        return call_later(secs, function, *args)
+        """Call *function* after *secs* seconds, at most a day. Return its timer."""
+        return call_later(min(secs, _TIMER_MOST_SECS), function, *args)
 
     def every(self, secs: float, function: Callable[[], object]) -> Ticks:
         """Call *function* every *secs* seconds, first after *secs*, until the ticks stop."""

@@ -75,10 +75,6 @@ class Enforcement:
         fetch".
         """
 
-    def keep_delays(self, pacer: Pacer | None) -> None:
-        """Refuse sites by the delays of *pacer* from now on, or by no delay."""
-        self.pacer = pacer
-
     # Decisions.
 
     def decide(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:

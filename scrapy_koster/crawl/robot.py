@@ -112,7 +112,7 @@ class Robot:
                 token=names[0],
                 joined="".join(robot.partition("/")[0].split()),
             )
-        if not any(_is_known(name, header) for name in names):
+        if not any(name in header.lower() for name in {*names} - {"", "mozilla"}):
             # 3.2.1: "The name token a robot chooses for itself should be sent as part of the HTTP
             # User-agent header, and must be well documented."
             self._log.warning(
@@ -133,7 +133,3 @@ class Robot:
                 ' for example "FigTree/0.1 (+https://example.com/robot)", or a mail address.',
                 header=header,
             )
-
-
-def _is_known(token: str, header: str) -> bool:
-    return token in header.lower() and token not in ("", "mozilla")

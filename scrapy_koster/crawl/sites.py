@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Settled, Step
 
-# The longest timer of some event loops. After this time the site is looked at again.
-_TIMER_MOST_SECS = 86400.0
-
 
 class Sites:
     """The sites of a crawl, and the requests that wait for sites."""
@@ -60,6 +57,7 @@ class Sites:
         self._parked = parked
         self._pacer = pacer
         self.ahead = ahead
+        self.open = retriever.open
         self.state_of = records.state_of
         self.in_memory = records.in_memory
         self.idle_timeout = IdleTimeout(
@@ -69,10 +67,6 @@ class Sites:
             over=self._give_up_waiting,
             closing=self._close,
         )
-
-    def prepare(self) -> None:
-        """Open the storage before a request waits for that."""
-        self._retriever.open()
 
     def current_step(self, state: SiteState) -> Step:
         """Return the step for a request to the site now."""
@@ -97,7 +91,7 @@ class Sites:
 
     def _has_failed(self, state: SiteState) -> bool:
         """Return whether the last attempt failed, and the robots.txt is not being fetched."""
-        return isinstance(state.known, Failure) and not self._retriever.is_fetching(state)
+        return isinstance(state.known, Failure) and state not in self._retriever.fetching
 
     # Requests begin to wait.
 
@@ -124,7 +118,6 @@ class Sites:
             return step
         if not isinstance(state.known, Failure) or self.idle_timeout.is_work(request):
             self.idle_timeout.busy()
-        step = self.current_step(state)
         while waits(step):
             told: Deferred[Step] = Deferred()
             state.waiters = (*state.waiters, told)
@@ -161,7 +154,7 @@ class Sites:
             self._retriever.retrieve(state, state.page)
         elif action is Action.SET_TIMER and state.timer is None and isinstance(state.step, Defer):
             secs = max(0.0, state.step.until - self._clock.epoch())
-            state.timer = self._clock.call_later(min(secs, _TIMER_MOST_SECS), self._due, state)
+            state.timer = self._clock.call_later(secs, self._due, state)
         return action
 
     @staticmethod

@@ -145,7 +145,7 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
                     await self.clock.sleep(1.0)
                     continue
                 async with self.limit.socket(state):
-                    self._fetching.add(state)
+                    self.fetching.add(state)
                     await self._fetch(state, page, self.clock.epoch())
                     return
 

@@ -361,7 +361,7 @@ class Watch:
         left = {
             "timers": process.loop.timers(),
             "tasks": process.loop.tasks(),
-            "sites that are asked": sites._retriever.under_way | sites._retriever._fetching,
+            "sites that are asked": sites._retriever.under_way | sites._retriever.fetching,
             "attempts": sites._retriever._tasks,
             "retries": [state for state in sites._records if state.timer],
             "requests in place": len(sites.idle_timeout.in_place),

@@ -221,9 +221,9 @@ class KosterMiddleware:
                 )
         if parts.is_replay:
             return
-        self._sites.prepare()
+        self._sites.open()
         if parts.pacer is not None and parts.parked.is_open and self._hooks.are_called:
-            self.enforcement.keep_delays(parts.pacer)
+            self.enforcement.pacer = parts.pacer
             parts.pacer.open(self._sites.idle_timeout.waiting)
         elif parts.pacer is not None:
             self._log.warning(

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.assembly import Assembly
-    from scrapy_koster.crawl.states import SiteState
 
 # The longest time of a call of next_request. Scrapy's queue with 10,000 hosts, for example, needs
 # milliseconds for a request.
@@ -271,11 +270,8 @@ class DeferringScheduler(BaseScheduler):
             return True
         if state is None or request.meta.get("dont_obey_robotstxt"):
             return True
-        if self._is_unknown(state) and not is_robots_txt(request.url):
+        if waits(self._sites.current_step(state)) and not is_robots_txt(request.url):
             parked.push(str(state.site), request)
             self._sites.ask_for(state, request)
             return False
         return self._pacer is None or not self._pacer.parks(request, state)
-
-    def _is_unknown(self, state: SiteState) -> bool:
-        return self._clock.epoch() >= state.until_epoch and waits(self._sites.current_step(state))

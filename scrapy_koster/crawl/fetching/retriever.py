@@ -89,17 +89,14 @@ class Retriever:
     """Called after an attempt."""
     under_way: set[SiteState] = field(default_factory=set, init=False)
     """Sites with an attempt in progress, or waiting for a socket."""
-    _fetching: set[SiteState] = field(default_factory=set, init=False)
+    fetching: set[SiteState] = field(default_factory=set, init=False)
+    """Sites whose robots.txt this or another process fetches, or parses."""
     _tasks: set[Deferred[None]] = field(default_factory=set, init=False)
     _closing: bool = field(default=False, init=False)
 
     def open(self) -> None:
         """Begin to open the storage, before a request has to wait."""
         self._begin(self.store.open())
-
-    def is_fetching(self, state: SiteState) -> bool:
-        """Return whether this or another process fetches the robots.txt, or parses the answer."""
-        return state in self._fetching
 
     def retrieve(self, state: SiteState, page: Request) -> None:
         """Begin an attempt for *page*, unless an attempt is in progress."""
@@ -145,7 +142,7 @@ class Retriever:
                 self._failed(state, before, error)
         finally:
             self.under_way.discard(state)
-            self._fetching.discard(state)
+            self.fetching.discard(state)
         try:
             self.retrieved(state)
         except Exception as error:  # noqa: BLE001  # of this package: the task's error is not shown
@@ -173,7 +170,7 @@ class Retriever:
                     held_secs = await self._claimed(state, page)
                 if self._is_settled(state):
                     return
-                self._fetching.add(state)
+                self.fetching.add(state)
                 if not held_secs:
                     await self._fetch(state, page, began)
                     return

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 _LATE_MOST_SECS = 0.5
 _TURN_LEAST_SECS = 0.05
 _RETRY_SECS = 1.0
-# Some event loops have no longer timers.
-_TIMER_MOST_SECS = 86400.0
 # A crawl that only waits, for at least so many seconds, logs this once in so many seconds.
 _LONG_SECS = 5.0
 _TELL_SECS = 60.0
@@ -251,9 +249,11 @@ class Pacer:
         """Give turns until a visit begins. The end of the visit calls ``want`` again."""
         try:
             while self._is_awaited(host) and not host.under_way:
-                secs: Any = max(0.0, min(self._secs_left(host), _TIMER_MOST_SECS))
-                await self._clock.sleep(secs)  # also for 0 s, so that ``giving`` is set by then
-                self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
+                began: Any = self._clock.now()
+                # Also for 0 s, so that ``giving`` is set by then.
+                await self._clock.sleep(max(0.0, self._secs_left(host)))
+                passed_secs = self._clock.now() - began
+                self._stats.inc_value("koster/crawl_delay/waited_seconds", passed_secs)
                 if self._secs_left(host) <= 0:
                     await self._claim(host)
         finally:

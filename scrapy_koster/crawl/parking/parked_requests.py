@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
@@ -25,19 +26,17 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.step import Step
 
 
+@dataclass(eq=False, slots=True)
 class SiteQueue:
     """Requests that wait for a site, or for the next visit to a host."""
 
-    __slots__ = ("failure", "heap", "name", "sent")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.heap: list[tuple[Place, Request | None]] = []
-        """Places with their requests. A request in the file is None here."""
-        self.failure: Failure | None = None
-        """The failure for which the requests are refused after coming out."""
-        self.sent: list[Request] = []
-        """The last requests that came out, at most as many as a slot of the downloader takes."""
+    name: str
+    heap: list[tuple[Place, Request | None]] = field(default_factory=list)
+    """Places with their requests. A request in the file is None here."""
+    failure: Failure | None = None
+    """The failure for which the requests are refused after coming out."""
+    sent: list[Request] = field(default_factory=list)
+    """The last requests that came out, at most as many as a slot of the downloader takes."""
 
 
 class ParkedRequests:
