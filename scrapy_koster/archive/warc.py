@@ -38,8 +38,8 @@ def member_of(record: Record) -> bytes:
     fields = [(name, _CONTROL.sub(" ", value)) for name, value in named.items()]
     headers = StatusAndHeaders("", fields, protocol="WARC/1.1")
     stream, length = BytesIO(block), len(block)
-    # As a "warcinfo", so that warcio writes the block unchanged: of a revisit, warcio would encode
-    # the HTTP header again, and to other types it would add digests of its own.
+    # As "warcinfo", which warcio writes unchanged. It would encode the HTTP header of a "revisit"
+    # again, and add digests of its own to other types.
     whole = ArcWarcRecord("warc", "warcinfo", headers, stream, None, record.content_type, length)
     packed = BytesIO()
     WARCWriter(packed).write_record(whole)

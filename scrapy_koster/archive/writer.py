@@ -85,7 +85,7 @@ class Writer:
         return self._file, [info, *records]
 
     def _undo(self, file: int) -> None:
-        """Cut off the rest of a failed write, if possible. An empty file is left."""
+        """Cut off a failed write, if possible. A file then empty is deleted."""
         with suppress(OSError):
             os.ftruncate(file, self._size)
             if self._size:
@@ -97,7 +97,7 @@ class Writer:
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Write *data*, in one call if possible: a kill leaves whole records then."""
+    """Write *data*, in one call if possible, so a kill leaves whole records."""
     left = memoryview(data)
     while left:
         left = left[os.write(file, left) :]

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.ruling import Standard
 
 CLIENTS_MOST = 64
-"""Number of addresses of a robot with separate counts."""
+"""Addresses per robot with their own counts, at most."""
 WINDOWS_SECS = (1, 10, 60)
 DAY_SECS = 86400
 DAYS_MOST = 400
-"""Number of days of a robot with separate counts."""
+"""Days per robot with their own counts, at most."""
 NO_DAY = -1
 """Key of the days beyond DAYS_MOST."""
 

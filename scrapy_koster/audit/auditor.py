@@ -1,4 +1,4 @@
-"""The audit: from visits to robots, in bounded memory."""
+"""The audit: counts visits by robot, in bounded memory."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
 
 ROBOTS_MOST = 1000
-"""Number of names with separate counts: the most frequent."""
+"""Names with their own counts, at most: the most frequent."""
 VIOLATIONS_MOST = 20_000
-"""Number of pairs of a robot and a line with separate counts."""
+"""Pairs of a robot and a line with their own counts, at most."""
 
 MERGED_AT_ONCE = 250
 ASKERS_MOST = 1000

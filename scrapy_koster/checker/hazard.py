@@ -38,7 +38,7 @@ class Hazards:
         return (ruling.rule.number, path) if ruling.rule else None
 
     def _asked(self, seen: Seen, at: int) -> tuple[Line, Line | None]:
-        """Return the User-agent line of the finding, and a rule of the robot."""
+        """Return the finding's User-agent line, and the rule to test, or None."""
         record = self._records[at]
         agent = record.agents[0]
         match seen.code:

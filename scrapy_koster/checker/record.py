@@ -76,7 +76,7 @@ def _seen_blank(record: Record, blanks: list[int]) -> Iterator[Seen]:
 
 
 def seen_in_names(records: list[Record]) -> Iterator[Seen]:
-    """Yield findings about User-agent lines after which the robot obeys an earlier record."""
+    """Yield findings about User-agent lines whose name an earlier line has or contains."""
     named: dict[bytes, tuple[Record, Line]] = {}
     within = _Names()
     for record in records:
@@ -151,7 +151,7 @@ def seen_in_order(record: Record) -> Iterator[Seen]:
     for _, rule, by in shadows:
         if by not in opening:
             if rule.field == by.field and not is_alike:
-                continue  # for RFC 9309 a rule between the two may be shorter than this one
+                continue  # by RFC 9309 it can override a shorter, opposite rule
             code = "K048" if rule.field == by.field else "K047"
             said = "{} has no effect after line {}: {}"
             yield Seen(code, rule.number, 1, said, (rule.value, by.number, by.value))

@@ -49,7 +49,7 @@ class Explained:
 
     @property
     def file(self) -> str | None:
-        """The kind of a file that is not plain text in bytes, or None."""
+        """The kind of the copy: "HTML", "UTF-16", or None for another file."""
         known = self.verdict.known
         if not isinstance(known, Copy):
             return None

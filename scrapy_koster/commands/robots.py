@@ -42,7 +42,7 @@ class RobotsCommand(ScrapyCommand):
         super().add_options(parser)
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = f"example:\n  {_EXAMPLE}\n\nmore: {DOCS}commands.md"
-        parser.allow_abbrev = False  # the message would show an unescaped argument
+        parser.allow_abbrev = False  # errors about abbreviations are not escaped
         subparsers = parser.add_subparsers(
             title="commands",
             dest="subcommand",

@@ -165,7 +165,7 @@ class Run:
     def read(self, name: str) -> bytes:
         """Return the content of a file, or of standard input if *name* is "-".
 
-        At most 10,000,000 bytes are read, or KOSTER_MAX_BYTES and one more. Raises UsageError.
+        Reads 10,000,000 bytes at most, KOSTER_MAX_BYTES + 1 if larger. Raises UsageError.
         """
         most = max(_READ_MAX_BYTES, self.config.max_bytes + 1)
         with opened(name, "a file, a URL with http:// or https://,") as file:

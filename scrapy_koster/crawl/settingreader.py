@@ -28,7 +28,7 @@ def _must(holds: bool) -> None:  # noqa: FBT001  # as in assert
 
 
 def secs(default: float, *, above: float = -1) -> Setting:
-    """Return the setting of a number of seconds, 0 or more, or more than *above*."""
+    """Return a setting: a number of seconds, 0 or more, and more than *above*."""
 
     def read(value: Any) -> float:
         number = math.nan if isinstance(value, bool) else float(value)

@@ -129,7 +129,7 @@ class Sites:
     def _need(self, state: SiteState, step: Step) -> None:
         """Start an attempt or a timer for the requests that wait because of *step*.
 
-        The step may change with time: the end of the attempt or timer looks at the site again.
+        The step may change with time, so ``look`` follows when the attempt or timer ends.
         """
         if self.idle_timeout.is_closing or not waits(step):
             return

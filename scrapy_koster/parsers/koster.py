@@ -18,6 +18,6 @@ class KosterRobotParser(RobotsTxt, ScrapyParser):
     __slots__ = ()
 
     def watch(self, robot: str | bytes) -> Watch | None:
-        """Return a finder of allowed URLs forbidden by RFC 9309 or a hidden line, or None."""
+        """Return a finder of allowed URLs that RFC 9309 or a hidden line forbids."""
         # Uses the body, not self: subclasses may override methods.
         return watch_of(self._body, robot, RobotsTxt)

@@ -24,8 +24,7 @@ from scrapy_koster.protocol.standing import Standing, standing_stated
 
 _VALIDATOR_CHARS = 1000
 _JITTER = 0.25
-# A later time comes from a wrong clock. A copy with this time would be fresh until then. The clocks
-# of machines may differ by less.
+# A time further ahead than this comes from a wrong clock, and would keep a copy fresh too long.
 _SKEW_SECS = 60.0
 # A busy robot may be late by this time, even if the back-off is shorter.
 _LAG_SECS = 10.0
@@ -154,8 +153,8 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
 def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:
     """Return the reason why a copy counts as a temporary failure, or None.
 
-    The copy is an HTML page in place of a file. A challenge page hides the robots.txt, and may be
-    gone at the next attempt.
+    A challenge page may be gone later. With KOSTER_HTML_ROBOTSTXT = "defer", any HTML page without
+    rules counts.
     """
     if policy.html is Html.DISALLOW or standing_stated(copy.status) is not Standing.OBEYED:
         return None

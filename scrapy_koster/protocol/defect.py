@@ -12,7 +12,7 @@ from scrapy_koster.protocol.reading import Reading
 _T = TypeVar("_T")
 
 Permission: TypeAlias = Callable[[str, str | bytes], bool]
-"""Whether a robot (the second) may fetch a URL (the first) of a site."""
+"""Whether a URL (first argument) is allowed for a robot (second)."""
 
 
 class ParserDefectError(TypeError):
@@ -32,7 +32,7 @@ def returned(parser: Any, method: str, value: object, wanted: str) -> ParserDefe
 
 
 def guarded(parser: Any, method: str, call: Callable[[], _T]) -> _T:
-    """Return the result of *call*, a call of *method* of *parser*; ParserDefectError for an error.
+    """Return the result of *call*, to *method* of *parser*. Raises ParserDefectError if it fails.
 
     A CancelledError, StopIteration or IgnoreRequest would have another meaning for the caller.
     """
@@ -45,7 +45,7 @@ def guarded(parser: Any, method: str, call: Callable[[], _T]) -> _T:
 
 
 def checked_parser(kind: type, made: Any) -> Any:
-    """Return *made*, of ``from_crawler`` of *kind*; ParserDefectError for another object."""
+    """Return *made*, a parser. Raises ParserDefectError for another object from *kind*."""
     if not callable(getattr(made, "allowed", None)):
         raise returned(kind, "from_crawler", made, "a parser")
     return made

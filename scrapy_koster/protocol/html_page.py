@@ -60,7 +60,7 @@ def is_html(body: bytes) -> bool:
 
 @lru_cache(maxsize=16)  # called at every step of a site
 def page_in_place(body: bytes) -> str | None:
-    """Return what the HTML page in place of a robots.txt is, None if the file has rules."""
+    """Return the kind of an HTML page without rules, or None for any other file."""
     if not is_html(body) or has_record(body):
         return None
     html = narrow(body).removeprefix(b"\xef\xbb\xbf")

@@ -80,7 +80,7 @@ def is_viewer_page(body: bytes) -> bool:
 
 
 def _wide_encoding(body: bytes) -> str | None:
-    """Return the encoding of a file whose characters have two octets or four, read as two."""
+    """Return the codec that reads a UTF-16 or UTF-32 file, or None for any other file."""
     # 5.1: if ASCII follows the mark, the lines have no zeros, and are read without decoding.
     is_marked = body.startswith(_WIDE_MARKS) and b"\x00" in body
     if not is_marked:

@@ -91,7 +91,7 @@ _HIDDEN_FIELD = re.compile("user-agent|disallow|allow", re.IGNORECASE | re.ASCII
 # Characters that end a line for other parsers.
 _LINE_END = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _BEFORE_FIELD = f"(?=[{_BLANK}]*(?:{_HIDDEN_FIELD.pattern}))"
-# The pattern begins at the first white space in front of a field, so the time is linear.
+# White space before a field matches only from its first character, so the time is linear.
 _TAG = re.compile(
     f"(<!--|-->|<[^<>]*>|>{_BEFORE_FIELD}"
     f"|(?<![{_BLANK}]){_BEFORE_FIELD}[{_BLANK.translate(dict.fromkeys(map(ord, _LINE_END)))}]*"

@@ -167,7 +167,7 @@ def _decoded(pieces: list[str]) -> Iterator[str]:
 
 
 def _find(piece: str, path: str, start: int) -> int:
-    """Return the index of *piece* in *path*, or -1. In a query, slashes are data (2.2.2)."""
+    """Return the index of *piece* in *path*, or -1. In a query "/" equals "%2F" (2.2.2)."""
     found = path.find(piece, start)
     if found < 0 and "?" in path and (data := in_query(piece)) != piece:
         return path.find(data, max(start, path.index("?") + 1))

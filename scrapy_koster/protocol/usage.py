@@ -230,7 +230,7 @@ class UsageAction(Enum):
     DROP = "drop"
     """Drop the items of the page."""
     REFUSE = "refuse"
-    """Do not request a page that the robots.txt disallows for a purpose. Drop items like DROP."""
+    """Do not request a page that the robots.txt disallows for a purpose; drop items, too."""
 
 
 class UsageUnknown(Enum):

@@ -76,7 +76,7 @@ class UsageLines:
     def __init__(
         self, body: bytes, parser: object, *, labels: frozenset[str], digest: str | None
     ) -> None:
-        """Read the usage lines of *body*, in the records that *parser* obeys.
+        """Take the usage lines from the records of *body* that *parser* finds.
 
         If the parser is not a ``Reading``, the groups of RFC 9309 are used.
         """

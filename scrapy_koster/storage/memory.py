@@ -39,7 +39,7 @@ class MemoryStorage:
         return found
 
     def put(self, site: Site, copy: Known) -> None:
-        """Keep *copy*, unless the stored copy supersedes *copy*."""
+        """Keep *copy* if it ``supersedes`` the stored one."""
         known = self._open()
         old = known.pop(site, None)
         known[site] = copy if old is None or supersedes(copy, old) else old

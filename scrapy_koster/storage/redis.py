@@ -102,7 +102,7 @@ class RedisStorage:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> RedisStorage:
-        """Open the Redis KOSTER_REDIS_URL, and connect; StorageError for a failed connection."""
+        """Connect to KOSTER_REDIS_URL. Raises StorageError if the connection fails."""
         robot = settings.get("ROBOTSTXT_USER_AGENT") or ""
         url, prefix, ttl_secs = (settings[name] for name in REDIS_SETTINGS)
         storage = cls(url, prefix, ttl_secs, robot)
@@ -110,7 +110,7 @@ class RedisStorage:
         return storage
 
     def connect(self) -> None:
-        """Connect before the first call; StorageError for a failed connection."""
+        """Connect before the first call. Raises StorageError if the connection fails."""
         with self._errors():
             self._client.ping()
 
@@ -146,7 +146,7 @@ class RedisStorage:
             return read(reply)
 
     def _send(self, read: Callable[[Any], _T], *command: Any) -> _T:
-        """Send *command*, and return the reply, converted by *read*."""
+        """Return the reply to *command*, converted by *read*; in a batch, an unsent call."""
         with self._errors():  # encoded here, a name with surrogates fails its own call only
             encoded = [each.encode() if isinstance(each, str) else each for each in command]
         if self.is_batch:

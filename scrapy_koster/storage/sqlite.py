@@ -22,7 +22,7 @@ _TABLES = {
     "claim": "(site TEXT, robot TEXT, owner TEXT, until REAL, PRIMARY KEY (site, robot))",
     "visit": "(host TEXT PRIMARY KEY, visited REAL)",
 }
-# A larger value is not ours, and would be read into memory.
+# A value over OCTETS_MAX is not ours, and may fill memory.
 _GET = "SELECT known FROM known WHERE site = ? AND robot = ? AND length(known) <= ?"
 _PUT = "INSERT OR REPLACE INTO known VALUES (?, ?, ?)"
 # A claim is a single statement, which is atomic without a transaction. A claim of another owner

@@ -63,6 +63,7 @@ FREE = b"\nDisallow:\n\n"
         ("K005 3:1", in_record(b"Disallow: /x", b"#" * MAX_BYTES, b"Disallow: b")),
         ("K006 3:2084", in_record(b"Disallow: /" + b"x" * 2072, b"Disallow: /" + b"y" * 2073)),
         ("K010 3:2", in_record(b"Disallow:", b" Disallow /x")),
+        ("K010 3:1", in_record(b"Disallow:", b"Disallow /x:y")),
         ("K013 3:1, K013 4:1", in_record(b"Disallow:", b": /", b"Two words: b")),
         ("K015 2:13", in_record(b"Disallow: # \xe2\x80\xa8")),
         ("K017 2:12", in_record("Disallow: /ü # ü".encode(), b"Disallow: /a # \xfc")),

@@ -45,6 +45,7 @@ def decided(text: str | bytes, robot: str, path: str) -> str | None:
         ("http://h/%41%2f%2F%252f", "/A\u0100\u0100%2f"),
         ("http://h/é", "/\xc3\xa9"),
         (b"http://h/\xe9", "/\xe9"),
+        ("/a#b", "/a"),
     ],
 )
 def test_3_2_2_path_portion_of_a_url(url: str | bytes, path: str) -> None:

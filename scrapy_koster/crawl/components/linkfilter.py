@@ -48,7 +48,7 @@ class LinkFilterMiddleware(OptionalMiddleware):
         async for output in result:
             error = None
             if isinstance(output, Request):
-                with suppress(Exception):  # the request is queued, and its errback gets the error
+                with suppress(Exception):  # KosterMiddleware decides again, for the errback
                     error = enforcement.drop_link(output)
             if error is None:
                 yield output

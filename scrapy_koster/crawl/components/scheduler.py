@@ -213,7 +213,7 @@ class DeferringScheduler(BaseScheduler):
     def _next(self) -> Request | None:
         """Return the next request from any source, or None."""
         if self._resumed and not self._sites.ahead.is_full:
-            # Its first request is parked again, so the queue closes and the retrieval starts.
+            # A resumed queue closes again: its first request is parked, and starts the fetch.
             self._parked.let_out(self._resumed.popleft())
         self._turns.reverse()
         request = self._turns[0]() or self._turns[1]()

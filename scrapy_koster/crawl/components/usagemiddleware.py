@@ -132,7 +132,7 @@ class UsageMiddleware(OptionalMiddleware):
 
 
 def _fill(item: Any, field: str, usage: Usage) -> None:
-    """Set *field* of *item* if the item has this field, without a value."""
+    """Set *field* of *item* if it has no value and *item* accepts it."""
     try:
         adapter = ItemAdapter(item)
         value = adapter.get(field)

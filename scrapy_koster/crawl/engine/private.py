@@ -65,7 +65,7 @@ class SendingHooks:
         """Requests in the downloader without a place of CONCURRENT_REQUESTS."""
 
     def begin_calls(self) -> None:
-        """Note that the downloader of the crawl calls these functions."""
+        """Record that the crawl's downloader calls these functions."""
         self.are_called = True
 
     def check_by(self, check: Callable[[Request], object]) -> None:

@@ -35,8 +35,8 @@ def make_room(settings: BaseSettings) -> None:
                 continue
         elif has_reactor:
             continue
-        # Without a reactor, Scrapy sets different defaults after the add-ons, with the priority of
-        # a project.
+        # Without a reactor, Scrapy changes DOWNLOAD_HANDLERS_BASE after the add-ons, with the
+        # priority "project".
         priority = max(given.getpriority(scheme) or 0, SETTINGS_PRIORITIES["project"])
         given.set(scheme, RoomyHandler(scheme, handler), priority)
 

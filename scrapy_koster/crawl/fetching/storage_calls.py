@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 
 _CALL_SECS = 5.0
 """The time limit of a call in a thread, unless KOSTER_TIMEOUT_SECS is less."""
-# After a failure the storage is not called for a second. This pause doubles up to 30 seconds, until
-# a call succeeds.
-# Otherwise a locked database would cost a time-out for every site.
+# The pause after a failure: 1 second, doubled up to 30 until a call succeeds; 30 at once if a call
+# hangs. So a locked database does not cost a time-out for every site.
 _REST_SECS, _REST_MOST_SECS = 1.0, 30.0
 _THREADS = 8
 _TOGETHER = 64

@@ -83,7 +83,7 @@ class Summary:
             named[site] = None
 
     def hazard_met(self, url: str, cause: Cause, because: str) -> None:
-        """Count a page that is allowed *because*, and keep the first example of a *cause*."""
+        """Count a page with this *cause*. The first page is the example, with *because*."""
         self._hazards[cause] += 1
         self._examples.setdefault(cause, f"{printable(url, _URL_CHARS)} is {because}")
 

@@ -73,9 +73,9 @@ class ParkedRequests:
         return self._count
 
     def open(self, *, is_kept: bool) -> None:
-        """Let requests wait. With *is_kept* the next run resumes the requests that are left.
+        """Start parking. With *is_kept* the next run resumes the remaining requests.
 
-        ``resume`` loads the requests of the last run later.
+        Call ``resume`` later, to load the requests of the last run.
         """
         self.is_open, self.is_kept = True, is_kept
 
