@@ -69,14 +69,9 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return the public name *name*, imported from its module. An error has the nearest name.
-
-    Scrapy shows no text of an AttributeError, so a module in ADDONS is a TypeError.
-    """
-    if name == "addon":
-        raise TypeError(
-            "scrapy_koster.addon is a module. Use the class in ADDONS: scrapy_koster.Addon"
-        )
+    """Return the public name *name*, imported from its module. An error has the nearest name."""
+    if name == "addon":  # in ADDONS, in place of the class
+        return import_module(f"{__name__}.addon")
     if name not in _MODULES:
         near = [f". Did you mean {each}?" for each in get_close_matches(name, __all__, 1)]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{''.join(near)}")

@@ -110,3 +110,7 @@ def _set(settings: BaseSettings, name: str, value: object) -> None:
     """Set *value*, which wraps or extends the user's class, at the user's priority or higher."""
     priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["addon"])
     settings.set(name, value, priority)
+
+
+from_crawler = Addon.from_crawler
+"""Builds the add-on if ADDONS has this module in place of the class."""

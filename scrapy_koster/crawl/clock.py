@@ -27,10 +27,10 @@ Instant = float
 """A time of the monotonic clock in seconds, unlike seconds since the epoch."""
 
 _MOMENT_SECS = 0.1
-# Some event loops have no longer timers.
-_TIMER_MOST_SECS = 86400.0
 _T = TypeVar("_T")
 
+TIMER_MOST_SECS = 86400.0
+"""The longest timer of some event loops."""
 LONG_AGO = Instant(-math.inf)
 NEVER = Instant(math.inf)
 
@@ -49,8 +49,8 @@ class Clock:
     def call_later(
         self, secs: float, function: Callable[..., object], *args: Any
     ) -> CallLaterResult:
-        """Call *function* after *secs* seconds, at most a day. Return its timer."""
-        return call_later(min(secs, _TIMER_MOST_SECS), function, *args)
+        """Call *function* after *secs* seconds. Return a timer that can be cancelled."""
+        return call_later(secs, function, *args)
 
     def every(self, secs: float, function: Callable[[], object]) -> Ticks:
         """Call *function* every *secs* seconds, first after *secs*, until the ticks stop."""
@@ -117,9 +117,3 @@ class Ticks:
 def clock_of(crawler: Crawler) -> Clock:
     """Return the clock of *crawler*, shared by the parts of the crawl."""
     return belonging(crawler, Clock, Clock)
-
-
-def set_clock(crawler: Crawler, clock: Clock) -> None:
-    """Set the clock of *crawler*. Raises RuntimeError if the crawl has another clock already."""
-    if belonging(crawler, Clock, lambda: clock) is not clock:
-        raise RuntimeError("the crawl has a clock already: set it before anything is built")

@@ -48,8 +48,7 @@ _REFUSED = {Ground.DELAY: "crawl_delay", Ground.USAGE: "usage"}
 
 def enforcement_of(crawler: Crawler) -> Enforcement:
     """Return the enforcement of *crawler*. Raises ValueError if a setting is invalid."""
-    made = partial(Enforcement, crawler, assembly_of(crawler))
-    return belonging(crawler, Enforcement, made)
+    return belonging(crawler, Enforcement, partial(Enforcement, crawler, assembly_of(crawler)))
 
 
 class Enforcement:
@@ -74,6 +73,10 @@ class Enforcement:
         Attach, 3.3: a crawler "uses the copy of robots.txt that is current at the time of the
         fetch".
         """
+
+    def keep_delays(self, pacer: Pacer | None) -> None:
+        """Refuse sites by the delays of *pacer* from now on, or by no delay."""
+        self.pacer = pacer
 
     # Decisions.
 
@@ -138,9 +141,8 @@ class Enforcement:
 
     def check_host(self, request: Request, state: SiteState, robot: str) -> None:
         """Raise RobotsUnavailable if the Host header of *request* names another site."""
-        hosts = request.headers.getlist(b"Host") if b"Host" in request.headers else ()
-        for name in (host.decode("latin-1") for host in hosts):
-            if not state.site.is_named_by(name):
+        for host in request.headers.getlist(b"Host"):
+            if not state.site.is_named_by(name := host.decode("latin-1")):
                 self.enforce(request, state, robot, _refusal_of_host(name, self._epoch()))
 
     async def check_final_url(self, request: Request, response: Response) -> Response:
@@ -207,12 +209,14 @@ class Enforcement:
         with suppress(ValueError, TypeError):  # an invalid URL or robot, a defect of the parser
             if (site := site_of(request.url)) is not None:
                 decision = self.known_decision(request)
-                verdict = None if decision is None else decision.verdict()
+                verdict = decision and decision.verdict()
                 named = {"request": request, "site": site, "verdict": verdict}
                 self._events.send(signals.request_exempt, **named)
 
     def _refuse(self, request: Request, verdict: Verdict, state: SiteState) -> None:
         """Log, count and refuse *request*, unless KOSTER_DRY_RUN is set."""
+        if self._config.filter_links:
+            self._counted[hash(request.url)] = None  # a link to this URL is not counted again
         self._count_refused(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
@@ -245,19 +249,13 @@ class Enforcement:
         verdict = decision.verdict()
         self._stats.inc_value("koster/links/filtered")
         self._log.debug("Not queued: %(request)s is %(verdict)s", request=request, verdict=verdict)
-        self._count_refused(request, verdict)
+        if hash(request.url) not in self._counted:
+            self._count_refused(request, verdict)
+        self._counted[hash(request.url)] = None
         return RobotsForbidden(verdict)
 
     def _count_refused(self, request: Request, verdict: Verdict) -> None:
-        """Send the signal of a refused request, and count it. A dry run has its own stat.
-
-        With KOSTER_FILTER_LINKS, requests with the same URL count once.
-        """
-        if self._config.filter_links:
-            url = hash(request.url)
-            if url in self._counted:
-                return
-            self._counted[url] = None
+        """Send the signal of a refused request, and count it. A dry run has its own stat."""
         self._events.send(signals.request_refused, request=request, verdict=verdict)
         if kind := _REFUSED.get(verdict.ground):
             self._stats.inc_value(f"koster/{kind}/refused")

@@ -34,6 +34,7 @@ class Finish:
         self._handlers: dict[object, Callable[..., None]] = {
             signals.request_reached_downloader: self._fetches,
             signals.response_received: self._fetches,  # a page may come out of a cache
+            signals.spider_error: self._look_no_more,
             signals.spider_idle: self._spider_idle,
         }
         for signal, handler in self._handlers.items():
@@ -50,7 +51,9 @@ class Finish:
         if not is_for_robots_txt(request):
             self._look_no_more()
 
-    def _look_no_more(self) -> None:
+    def _look_no_more(self, response: object = None) -> None:
+        if response is not None:  # of an errback. Without a response start() has raised
+            return
         for signal, handler in self._handlers.items():
             self._crawler.signals.disconnect(handler, signal=signal)
         self._handlers = {}

@@ -102,7 +102,7 @@ def class_with(*has: str, default: str, is_not: str = "") -> Setting:
             loaded = load_object(value)
         except NameError as error:
             # The AttributeError of this package has the nearest name.
-            raise ValueError(str(error.__context__)) from None
+            raise ValueError(str(error.__context__ or error)) from None
         if not isinstance(loaded, type):
             raise invalid(value, "a class or the path of one")
         if missing := [name for name in has if not hasattr(loaded, name)]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from scrapy_koster.crawl.clock import TIMER_MOST_SECS
 from scrapy_koster.crawl.idle import IdleTimeout
 from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, Fate, State, moved_by
 from scrapy_koster.protocol.access import Failure
@@ -154,7 +155,7 @@ class Sites:
             self._retriever.retrieve(state, state.page)
         elif action is Action.SET_TIMER and state.timer is None and isinstance(state.step, Defer):
             secs = max(0.0, state.step.until - self._clock.epoch())
-            state.timer = self._clock.call_later(secs, self._due, state)
+            state.timer = self._clock.call_later(min(secs, TIMER_MOST_SECS), self._due, state)
         return action
 
     @staticmethod

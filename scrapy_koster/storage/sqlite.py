@@ -28,10 +28,10 @@ _PUT = "INSERT OR REPLACE INTO known VALUES (?, ?, ?)"
 # A claim is a single statement, which is atomic without a transaction. A claim of another owner
 # stays unless it has expired, or was written by a wrong clock.
 _CLAIM = (
-    "INSERT INTO claim SELECT ?1, ?2, ?3, ?4 + ?5 WHERE ?6 OR NOT EXISTS"
-    " (SELECT 1 FROM known WHERE site = ?1 AND robot = ?2) ON CONFLICT DO UPDATE"
-    " SET owner = ?3, until = ?4 + ?5 WHERE owner = ?3"
-    " OR NOT (ifnull(until, 0) > ?4 AND until <= ?4 + 2 * ?5)"
+    "INSERT INTO claim SELECT ?, ?, ?, ? WHERE ? OR NOT EXISTS"
+    " (SELECT 1 FROM known WHERE site = ? AND robot = ?) ON CONFLICT (site, robot) DO UPDATE"
+    " SET owner = excluded.owner, until = excluded.until WHERE owner = excluded.owner"
+    " OR NOT (ifnull(until, 0) > ? AND until <= ?)"
 )
 _HELD = "SELECT max(until + 0.0 - ?) FROM claim WHERE site = ? AND robot = ? AND owner <> ?"
 _RELEASE = "DELETE FROM claim WHERE site = ? AND robot = ? AND owner = ?"
@@ -87,7 +87,8 @@ class SQLiteStorage:
             # Most stored copies are fresh.
             if unless_known and (known := self._stored(key)) is not None:
                 return Claimed(known, 0.0)
-            if execute(_CLAIM, (*key, owner, now, secs, not unless_known)).rowcount:
+            given = (*key, owner, now + secs, not unless_known, *key, now, now + 2 * secs)
+            if execute(_CLAIM, given).rowcount:
                 return Claimed(None if unless_known else self._stored(key), 0.0)
             (left,) = execute(_HELD, (now, *key, owner)).fetchone()
             held, known = held_secs(left or 0.0, secs), self._stored(key)
@@ -174,8 +175,7 @@ def _opened(path: str) -> sqlite3.Connection:
 
 def _prepare(connection: sqlite3.Connection) -> None:
     connection.text_factory = lambda octets: octets.decode("utf-8", "surrogateescape")
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cell_size_check = ON")
+    connection.executescript("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
     if _version(connection) != _VERSION:
         with connection:
             connection.execute("BEGIN IMMEDIATE")

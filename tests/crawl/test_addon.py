@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -147,23 +145,18 @@ def test_an_error_about_the_scheduler_names_the_setting_of_the_user(scheduler: A
         updated({"SCHEDULER": scheduler})
 
 
-def test_the_module_in_place_of_the_class_is_answered_with_the_class() -> None:
-    # In a process of its own: here the module is imported, and is an attribute of the package.
-    code = "from scrapy.utils.misc import load_object; load_object('scrapy_koster.addon')"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert ran.returncode
-    assert "Use the class in ADDONS: scrapy_koster.Addon" in ran.stderr
-
-
 def test_a_scheduler_cannot_fall_back_to_itself() -> None:
     crawler = Crawler(Spider, {"KOSTER_FALLBACK_SCHEDULER": DeferringScheduler})
     with pytest.raises(ValueError, match="falls back to it"):
         DeferringScheduler.from_crawler(crawler)
 
 
-async def test_in_the_settings_of_a_spider(crawl: Crawl, server: Server) -> None:
+@pytest.mark.parametrize("path", ["scrapy_koster.Addon", "scrapy_koster.addon"])
+async def test_in_the_settings_of_a_spider(crawl: Crawl, server: Server, path: str) -> None:
+    """The module does, too: new users write it."""
+
     class Obeying(RecordingSpider):
-        custom_settings = {"ADDONS": {"scrapy_koster.Addon": 500}}
+        custom_settings = {"ADDONS": {path: 500}}
 
     site = server.site()
     site.robots = "User-agent: *\nDisallow: /no"

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from harness.clocks import HandClock
+from harness.clocks import HandClock, set_clock
 from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
@@ -18,7 +18,6 @@ from twisted.internet.defer import Deferred
 
 from scrapy_koster import DeferringScheduler
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
-from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
 
 

@@ -6,12 +6,11 @@ import logging
 from dataclasses import replace
 
 import pytest
-from harness.clocks import StillClock
+from harness.clocks import StillClock, set_clock
 from harness.crawling import RecordingSpider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.states import SiteState

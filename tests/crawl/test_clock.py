@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from harness.clocks import StillClock
+from harness.clocks import StillClock, set_clock
 from harness.crawling import Crawl
 from scrapy import Spider
 from scrapy.crawler import Crawler
 
-from scrapy_koster.crawl.clock import Clock, clock_of, set_clock
+from scrapy_koster.crawl.clock import Clock, clock_of
 
 
 def test_it_is_set_before_anything_is_built() -> None:

@@ -101,7 +101,7 @@ async def begun(name: str) -> Asked:
     crawler.engine = cast("ExecutionEngine", SimpleNamespace(_slot=None))
     parts = assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
     middleware = KosterMiddleware.from_crawler(crawler)
-    middleware.enforcement.pacer = parts.pacer
+    middleware.enforcement.keep_delays(parts.pacer)
     state = parts.sites.state_of(SITE)
     assert state is not None
     await parts.sites.wait(state, Request(SITE))

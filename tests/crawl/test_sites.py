@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from harness.clocks import JumpingClock, sleep
+from harness.clocks import JumpingClock, set_clock, sleep
 from harness.crawling import Crawl
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -19,7 +19,6 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster.crawl.assembly import Assembly, Parts
-from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer

@@ -8,12 +8,11 @@ from threading import Event
 from typing import Any, ClassVar
 
 import pytest
-from harness.clocks import StillClock
+from harness.clocks import StillClock, set_clock
 from harness.virtual import TestClock
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
-from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.protocol.site import Site

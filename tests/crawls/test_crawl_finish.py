@@ -8,6 +8,11 @@ import pytest
 from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.server import Server, Site
+from scrapy import Spider, signals
+from scrapy.crawler import Crawler
+
+from scrapy_koster import RobotsForbidden
+from scrapy_koster.crawl.finish import Finish
 
 RULES = "User-agent: *\nDisallow: /private\n"
 FORBIDDEN = "robotstxt_forbidden"
@@ -46,3 +51,11 @@ async def test_an_outage_is_not_that(
     urls = [site.url("/private"), failing.url("/a")]
     result = await crawl(urls=urls, settings=settings)
     assert result.finish_reason == "finished"
+
+
+def test_an_error_of_start_is_not_that() -> None:
+    crawler = Crawler(Spider)
+    finish = Finish(crawler)
+    finish.ended_with(RobotsForbidden(None))  # type: ignore[arg-type]
+    crawler.signals.send_catch_log(signals.spider_error, response=None)
+    [] = crawler.signals.send_catch_log(signals.spider_idle)

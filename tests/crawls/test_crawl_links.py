@@ -65,6 +65,18 @@ async def test_forbidden_links_are_not_queued(crawl: Crawl, server: Server, site
     assert line.startswith(f"Not queued: <GET {site.url('/private/a')}> is forbidden by ")
 
 
+async def test_each_refused_request_is_counted(crawl: Crawl, site: Site) -> None:
+    """The filter counts a link once, and start requests are no links."""
+
+    class Twice(RecordingSpider):
+        async def start(self) -> AsyncIterator[Request]:
+            for _ in range(2):
+                yield self.ask(Request(site.url("/private"), dont_filter=True))
+
+    result = await crawl(Twice, settings=FILTER)
+    assert result.stats["robotstxt/forbidden"] == 2
+
+
 async def test_a_dry_run_filters_no_link(crawl: Crawl, site: Site) -> None:
     settings = FILTER | {"KOSTER_DRY_RUN": True}
     arguments = {"links": ["/private"]}

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from scrapy.crawler import Crawler
+
 from harness.virtual import TestClock
 from scrapy_koster.crawl.clock import Clock, Instant
+from scrapy_koster.crawl.engine.private import belonging
 
 sleep = Clock().sleep
 
@@ -71,3 +74,9 @@ class HandClock(Clock):
         self._timers = [timer for timer in self._timers if timer not in due]
         for timer in due:
             timer.call()
+
+
+def set_clock(crawler: Crawler, clock: Clock) -> None:
+    """Set the clock of *crawler*. Raises RuntimeError if the crawl has another clock already."""
+    if belonging(crawler, Clock, lambda: clock) is not clock:
+        raise RuntimeError("the crawl has a clock already: set it before anything is built")

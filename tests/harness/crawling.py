@@ -56,10 +56,10 @@ from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_instal
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
-from harness.clocks import sleep
+from harness.clocks import set_clock, sleep
 from harness.virtual import TIME, TestClock
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.clock import Clock, set_clock
+from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.protocol.verdict import Verdict
 
 T = TypeVar("T")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+from harness.clocks import set_clock
 from scrapy import Request, Spider
 from scrapy.core.engine import ExecutionEngine
 from scrapy.exceptions import DownloadFailedError
@@ -18,7 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import inlineCallbacks
 
 from scrapy_koster.crawl.assembly import Parts, assembly_of
-from scrapy_koster.crawl.clock import Clock, Instant, set_clock
+from scrapy_koster.crawl.clock import Clock, Instant
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 from scrapy_koster.crawl.config import Config

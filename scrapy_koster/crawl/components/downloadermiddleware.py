@@ -223,7 +223,7 @@ class KosterMiddleware:
             return
         self._sites.open()
         if parts.pacer is not None and parts.parked.is_open and self._hooks.are_called:
-            self.enforcement.pacer = parts.pacer
+            self.enforcement.keep_delays(parts.pacer)
             parts.pacer.open(self._sites.idle_timeout.waiting)
         elif parts.pacer is not None:
             self._log.warning(

@@ -34,7 +34,7 @@ class RobotsSitemapMixin(_Base):
     async def start(self) -> AsyncIterator[Any]:
         """Yield a request for each sitemap as soon as the robots.txt of its site is known."""
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
-        found: DeferredQueue[list[str]] = DeferredQueue()
+        found: DeferredQueue[Any] = DeferredQueue()
         asked = [] if middleware is None else list(filter(is_robots_txt, self.sitemap_urls))
         found.put([url for url in self.sitemap_urls if url not in asked])
         for url in asked:  # concurrently: a hanging site does not delay others
@@ -42,8 +42,7 @@ class RobotsSitemapMixin(_Base):
         # The crawl ends. Without asyncio the engine would log this as an error.
         with suppress(CancelledError):
             for _ in range(1 + len(asked)):
-                sitemaps = await maybe_deferred_to_future(found.get())
-                self.sitemap_urls = sitemaps
+                self.sitemap_urls = await maybe_deferred_to_future(found.get())
                 async for request in super().start():
                     yield request
 

@@ -20,6 +20,7 @@ from scrapy.exceptions import (
 from scrapy.utils.asyncio import run_in_thread
 
 from scrapy_koster.crawl.clock import LateError, clock_of
+from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.fetching.transfer import Transfer, count_bytes
 from scrapy_koster.protocol.access import NoAnswer, redirect_target
 from scrapy_koster.protocol.printable import error_text, printable
@@ -138,7 +139,8 @@ class Fetcher:
             except CannotResolveHostError as error:
                 # Twisted raises this error for a cancelled lookup, too. A proxy resolves the name
                 # itself, and a redirect leads to another host.
-                is_of_site = not (transfer.is_over or transfer.is_proxied or hop)
+                is_cancelled = transfer.is_over or Engine(self._crawler).is_closing
+                is_of_site = not (is_cancelled or transfer.is_proxied or hop)
                 unknown = is_of_site and await _is_unknown(url)
                 return self._no_answer(error, no_such_host=unknown)
             if isinstance(answer, NoAnswer):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.protocol.delay import Delay, delay_or_limit
+from scrapy_koster.protocol.access import last_copy
+from scrapy_koster.protocol.delay import Delay, delay_or_limit, names_delay
+from scrapy_koster.protocol.reading import Reading
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -42,9 +44,12 @@ class Delays:
         """
         if state.delays is None:
             state.delays = {}
-        for name in (self._robot.name, robot) if state.facts.parser else ():
-            if name not in state.delays:
-                state.delays[name] = self._read(state, name)
+            copy, parser = last_copy(state.known), cast("object", state.facts.parser)
+            may_have_one = not isinstance(parser, Reading) or (copy and names_delay(copy.body))
+            if parser is not None and may_have_one:
+                state.delays[self._robot.name] = self._read(state, self._robot.name)
+        if state.delays and robot not in state.delays:
+            state.delays[robot] = self._read(state, robot)
         return max(map(self._kept, state.delays.values()), default=0.0)
 
     def too_long(self, state: SiteState, robot: str) -> Delay | None:

@@ -24,7 +24,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.clock import LONG_AGO, clock_of
+from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, clock_of
 from scrapy_koster.crawl.decision import decide
 from scrapy_koster.crawl.engine.private import CANCELLED, is_for_robots_txt
 from scrapy_koster.crawl.messages.log import Log
@@ -249,11 +249,9 @@ class Pacer:
         """Give turns until a visit begins. The end of the visit calls ``want`` again."""
         try:
             while self._is_awaited(host) and not host.under_way:
-                began: Any = self._clock.now()
-                # Also for 0 s, so that ``giving`` is set by then.
-                await self._clock.sleep(max(0.0, self._secs_left(host)))
-                passed_secs = self._clock.now() - began
-                self._stats.inc_value("koster/crawl_delay/waited_seconds", passed_secs)
+                secs: Any = max(0.0, min(self._secs_left(host), TIMER_MOST_SECS))
+                await self._clock.sleep(secs)  # also for 0 s, so that ``giving`` is set by then
+                self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
                 if self._secs_left(host) <= 0:
                     await self._claim(host)
         finally:

@@ -68,8 +68,7 @@ class ParkedFile:
         if self._path is None or not self._path.exists():
             return []
         try:
-            rows = self._opened().execute(_LEFT)
-            found = rows.fetchall()
+            found = self._opened().execute(_LEFT).fetchall()
         except (sqlite3.Error, OSError) as error:
             self._log.warning(
                 "%(path)s has requests that waited when the last run ended, and cannot be read:"

@@ -134,25 +134,21 @@ class ParkedRequests:
         if queue is not None and fate is Fate.KEEP:
             queue = self._unwritten_of(queue)
         if queue is not None and fate is not Fate.WAIT:
-            self._let_out(queue, step.failure if isinstance(step, Refuse) else None)
+            self.let_out(queue.name, step.failure if isinstance(step, Refuse) else None)
         if self.is_open:
             self._engine.wake()
 
-    def let_out(self, name: str) -> None:
-        """Let the requests in the queue of *name* come out."""
+    def let_out(self, name: str, failure: Failure | None = None) -> None:
+        """Let the requests in the queue of *name* come out. With *failure* they are refused."""
         if queue := self._queues.get(name):
-            self._let_out(queue, None)
+            queue.failure = failure
+            self._open[queue] = False
 
     def let_one_out(self, name: str) -> None:
         """Let a single request in the queue of *name*, a host, come out before open queues."""
         if queue := self._queues.get(name):
             self._open.setdefault(queue, True)
             self._open.move_to_end(queue, last=False)
-
-    def _let_out(self, queue: SiteQueue, failure: Failure | None) -> None:
-        """Let the requests of *queue* come out. With *failure* they are refused."""
-        queue.failure = failure
-        self._open[queue] = False
 
     def _unwritten_of(self, queue: SiteQueue) -> SiteQueue | None:
         """Move the requests of *queue* that are not in the JOBDIR to a queue, and return that."""
