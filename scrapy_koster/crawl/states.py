@@ -32,7 +32,8 @@ in place, inside the downloader, has to end before the crawl can end. A request 
 the scheduler goes back to the queue when the crawl closes. If the queue is kept for the next run
 (JOBDIR, scrapy-redis), an idle crawl does not refuse the request either.
 
-docs/architecture.md shows both tables, printed by ``python -m harness.state_tables``.
+docs/architecture.md shows both tables, printed by ``python -m harness.state_tables`` with tests/ on
+the path.
 """
 
 from __future__ import annotations
