@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Any:
     if name == "addon":  # in ADDONS, in place of the class
         return import_module(f"{__name__}.addon")
     if name not in _MODULES:
-        near = [f". Did you mean {each}?" for each in get_close_matches(name, __all__, 1)]
+        near = [f". The nearest name is {each}" for each in get_close_matches(name, __all__, 1)]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{''.join(near)}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 

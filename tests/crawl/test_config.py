@@ -221,7 +221,7 @@ def test_what_is_said_of_a_wrong_value(name: str, value: Any, wanted: str) -> No
 
 
 def test_a_wrong_name_of_a_parser_is_answered_with_the_nearest() -> None:
-    wrong = "^Invalid KOSTER_PARSER: .* Did you mean StrictestRobotParser?"
+    wrong = "^Invalid KOSTER_PARSER: .* The nearest name is StrictestRobotParser\\. "
     with pytest.raises(ValueError, match=wrong):
         config({"KOSTER_PARSER": "scrapy_koster.Strictest"})
 
