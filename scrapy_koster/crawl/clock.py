@@ -30,7 +30,7 @@ _MOMENT_SECS = 0.1
 _T = TypeVar("_T")
 
 TIMER_MOST_SECS = 86400.0
-"""The longest timer of some event loops."""
+"""The longest timer, in seconds. Some event loops have this limit."""
 LONG_AGO = Instant(-math.inf)
 NEVER = Instant(math.inf)
 
@@ -42,7 +42,7 @@ class Clock:
     """
 
     epoch = staticmethod(time)
-    """Return the seconds since the epoch. Runs several times for a request."""
+    """Return the seconds since the epoch. Must be fast: called several times for a request."""
     now: Callable[[], Instant] = staticmethod(monotonic)
     """Return the time of the monotonic clock."""
 
@@ -53,7 +53,7 @@ class Clock:
         return call_later(secs, function, *args)
 
     def every(self, secs: float, function: Callable[[], object]) -> Ticks:
-        """Call *function* every *secs* seconds, first after *secs*, until the ticks stop."""
+        """Return Ticks that call *function* every *secs* seconds, first after *secs*."""
         return Ticks(self, secs, function)
 
     async def sleep(self, secs: float) -> None:
@@ -68,8 +68,8 @@ class Clock:
     async def within(self, secs: float, awaited: Awaitable[_T]) -> _T:
         """Return the result of *awaited*. After *secs*, cancel *awaited* and raise LateError.
 
-        After a suspension of the process, the time may be over before a result can arrive. So a
-        result may arrive a tenth of a second late.
+        If the process was suspended, the time may be over before the loop reads a result that has
+        come. So *awaited* has a tenth of a second more.
         """
         running: Deferred[_T] = deferred_from_coro(awaited)
         late = []
@@ -86,7 +86,7 @@ class Clock:
             return await maybe_deferred_to_future(running)
         finally:
             timers[-1].cancel()
-            if late:  # whatever the coroutine has made of the cancellation
+            if late:  # even if *awaited* has caught the cancellation
                 raise LateError from None
 
 

@@ -1,10 +1,10 @@
-"""When a crawl only waits for sites, and when a crawl closes.
+"""Detects that a crawl only waits for sites, or that a crawl closes.
 
-A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. While requests are
-parked in the scheduler, Scrapy sends ``spider_idle`` when the crawl is idle. This signal is not
-sent while a request waits in place, inside the downloader: requests of media pipelines and of
-``engine.download_async`` never pass the scheduler. So the downloader is checked twice a second. The
-crawl is idle if the downloader has only such requests.
+A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. If requests wait only
+in the scheduler, Scrapy sends ``spider_idle``. Scrapy does not send this signal while a request
+waits in place, inside the downloader. Requests of media pipelines and of ``engine.download_async``
+wait there. So while requests wait in place, the downloader is checked twice a second. The crawl is
+idle if the downloader has no other requests.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.protocol.access import Failure
 
-# The part of the reason of a failure that is kept in front of the reason for giving up.
+# How many characters of the reason of a failure are kept, before the reason for giving up.
 _REASON_CHARS = 100
-# Scrapy has no signal for an idle downloader, or for a crawl that begins to close.
+# The time between two checks. Scrapy has no signal for an idle downloader, or for a crawl that
+# begins to close.
 _LOOK_SECS = 0.5
 
 
 class IdleTimeout:
-    """The time in which a crawl only waits for sites, and the requests that wait in place.
+    """Measures how long a crawl only waits for sites, and has the requests that wait in place.
 
-    The time is over after KOSTER_IDLE_LIMIT_SECS. ``busy`` resets the time, and ``idle`` starts the
-    time if the crawl was busy.
+    The time is over after KOSTER_IDLE_LIMIT_SECS. ``idle`` starts the time unless it runs or is
+    over. ``busy`` stops and resets the time.
     """
 
     def __init__(
@@ -48,9 +49,9 @@ class IdleTimeout:
         over: Callable[[], object],
         closing: Callable[[], object],
     ) -> None:
-        """*over* is called when the time is over, *closing* if the crawl begins to close.
+        """*over* is called when the time is over, *closing* if a check finds that the crawl closes.
 
-        *closing* is only called while requests wait in place.
+        There are checks only while requests wait in place.
         """
         self._clock = clock
         self._engine = engine
@@ -63,10 +64,13 @@ class IdleTimeout:
         self.is_by_hand = False
         """Whether a command fetches a page for a waiting person."""
         self.in_place: Counter[Request] = Counter()
-        """The requests in place. A request can be downloaded twice at the same time."""
+        """The requests that wait in place, each with its number of waits.
+
+        A request can be downloaded twice at the same time.
+        """
 
     def given_up(self, failure: Failure) -> Failure:
-        """Return *failure*, and add the reason for giving up the site."""
+        """Return *failure* with a longer reason, which adds why the site is given up."""
         if self.is_by_hand:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
         else:
@@ -75,7 +79,7 @@ class IdleTimeout:
         return replace(failure, reason=f"{printable(failure.reason, _REASON_CHARS)}; {why}")
 
     def have_none(self) -> None:
-        """Do not wait for failed sites: a person waits for a page, and can try again."""
+        """End the time now and for good: a person waits for a page, and can try again."""
         self.is_by_hand = self.is_over = True
 
     def idle(self) -> None:
@@ -91,7 +95,7 @@ class IdleTimeout:
         self.is_over = self.is_by_hand and not self.is_closing
 
     def begin_anew(self) -> None:
-        """Restart the time unless the crawl is busy, because a site failed for the first time."""
+        """Restart the time if it runs or is over, because a site failed for the first time."""
         if self._timer is not None or self.is_over:
             self.busy()
             self.idle()
@@ -107,15 +111,16 @@ class IdleTimeout:
         self._over()
 
     def is_work(self, request: Request) -> bool:
-        """Return whether the downloader has requests that do not wait, besides *request*."""
+        """Return whether the downloader has a request that does not wait, other than *request*."""
         return not self._engine.has_only({*self.in_place, request})
 
     @contextmanager
     def waiting(self, request: Request, *, gives_place: bool = True) -> Iterator[None]:
         """Return the context in which *request* waits in place.
 
-        With *gives_place* the request uses no place of CONCURRENT_REQUESTS meanwhile. If the
-        scheduler parks no requests, only these places limit the number of waiting requests.
+        With *gives_place*, *request* uses no place of CONCURRENT_REQUESTS within this context. Pass
+        False if the scheduler parks no requests, because nothing but the places limits the number
+        of waiting requests.
         """
         self.in_place[request] += 1
         if self._ticks is None:

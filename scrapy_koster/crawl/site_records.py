@@ -17,16 +17,17 @@ _EVICTED_AT_ONCE = 16
 
 
 class SiteRecords:
-    """The states of *limit* sites (KOSTER_MEMORY_SITES). The least recently used is evicted first.
+    """The states of sites: *limit* sites (KOSTER_MEMORY_SITES), or more while sites are busy.
 
-    *forget* is called with a site that is to be evicted, and returns False if the site is busy.
+    The least recently used site is evicted first. *forget* is called with the state of a site
+    before its eviction, and returns False if the site is busy.
     """
 
     def __init__(self, limit: int, forget: Callable[[SiteState], bool]) -> None:
         self._limit = limit
         self._forget = forget
         self._states: OrderedDict[str, SiteState] = OrderedDict()
-        """By origin, without a default port. The most recently used is last."""
+        """The states by origin without a default port, the most recently used last."""
 
     def __len__(self) -> int:
         return len(self._states)
@@ -54,7 +55,7 @@ class SiteRecords:
         return state
 
     def in_memory(self, url: str) -> SiteState | None:
-        """Return the state of the site of *url* if there is a state, or None."""
+        """Return the state of the site of *url* if it is in memory, or None."""
         origin = _origin_of(url)
         with suppress(ValueError):  # no valid site
             return self._states.get(origin) or self._states.get(str(site_of(origin)))

@@ -48,7 +48,7 @@ class Sites:
         pacer: Pacer | None,
         ahead: LookaheadLimit,
     ) -> None:
-        """*parked* has the requests in the scheduler. *pacer* is closed with the sites."""
+        """*parked* has the requests that wait in the scheduler. ``close`` closes *pacer*, too."""
         self._policy = config.policy
         self._clock = clock
         self._engine = engine
@@ -77,7 +77,7 @@ class Sites:
 
     def waiting_for(self, state: SiteState) -> int:
         """Return the number of requests that wait for the site."""
-        # Parked requests are counted by site, because a site that was evicted gets a new state.
+        # An evicted site gets a new state later, so parked requests are counted by the site's name.
         if state.page is None:
             return 0
         return self._parked.waiting_in(str(state.site)) + len(state.waiters)
@@ -85,7 +85,7 @@ class Sites:
     def is_retrieving(self) -> bool:
         """Return whether requests wait for an attempt that is under way.
 
-        A failed site counts only while its robots.txt is being fetched.
+        An attempt for a failed site counts only while its robots.txt is being fetched.
         """
         under_way = self._retriever.under_way
         return any(self.waiting_for(each) and not self._has_failed(each) for each in under_way)
@@ -97,9 +97,9 @@ class Sites:
     # Requests begin to wait.
 
     def ask_for(self, state: SiteState, request: Request) -> None:
-        """Start the retrieval of the site for *request*, now or at the time of the next attempt.
+        """Start an attempt for *request*, or the timer of the next attempt.
 
-        *request* waits because of the last step of the site. It is parked, or will wait in place.
+        *request* has to wait by ``state.step``, and is parked already or will wait in place.
         """
         self._announcer.begins_to_wait(state)
         state.page = request
@@ -110,10 +110,10 @@ class Sites:
             self.look(state)
 
     async def wait(self, state: SiteState, request: Request) -> Settled:
-        """Wait in place, if necessary, until *request* can be decided. Return the step then.
+        """Return the step that decides *request*, after a wait in place if necessary.
 
-        The wait ends at the latest KOSTER_DEFER_LIMIT_SECS after the first failure, or when the
-        crawl closes.
+        The wait ends when an attempt settles the site, when the site is given up
+        (KOSTER_DEFER_LIMIT_SECS, KOSTER_IDLE_LIMIT_SECS), or when the crawl closes.
         """
         if not waits(step := self.current_step(state)):
             return step
@@ -128,9 +128,9 @@ class Sites:
         return step
 
     def _need(self, state: SiteState, step: Step) -> None:
-        """Start an attempt or a timer for the requests that wait because of *step*.
+        """Start an attempt, or the timer of the next one, if requests wait because of *step*.
 
-        The step may change with time, so ``look`` follows when the attempt or timer ends.
+        At the end of the attempt or of the timer, ``look`` takes the next step.
         """
         if self.idle_timeout.is_closing or not waits(step):
             return
@@ -142,11 +142,17 @@ class Sites:
     # The table.
 
     def happens(self, state: SiteState, event: Event) -> Action:
-        """Move the site by *event*. Raises KeyError if the table has no such move."""
+        """Move the site by *event*, and return the action of the move.
+
+        Raises KeyError if the table has no such move.
+        """
         return self._move(state, *TABLE[state.state, event])
 
     def _move(self, state: SiteState, then: State, action: Action) -> Action:
-        """Move the site to the state *then*. Start an attempt or a timer. Return *action*."""
+        """Move the site to the state *then*, and return *action*.
+
+        If *action* is FETCH or SET_TIMER, start the attempt or the timer.
+        """
         state.state = then
         if state.state is not State.DEFERRED:
             self._stop_timer(state)
@@ -172,13 +178,16 @@ class Sites:
         """Move the site after an attempt, and end the waits of requests that are decided."""
         step = self.current_step(state)
         if isinstance(step, Defer) and step.failure.attempts == 1:
-            # Otherwise a first attempt that hangs uses up the idle time, without a second attempt.
+            # A first attempt that hangs must leave idle time for a second attempt.
             self.idle_timeout.begin_anew()
         self._move(state, *moved_by(step))
         self.look(state)
 
     def look(self, state: SiteState) -> None:
-        """End the waits of requests to the site that are decided, or end with the crawl."""
+        """End the waits for the site if the step, or an idle or closing crawl, decides requests.
+
+        If requests still wait, start an attempt or a timer.
+        """
         self.ahead.ends(state)
         step = told = self.current_step(state)
         action = Action.NOTHING
@@ -198,7 +207,7 @@ class Sites:
         if not self.idle_timeout.is_closing:
             self._parked.settled(state, parked, told)
         if self.waiting_for(state):
-            # The time of the next attempt may have come already.
+            # The next attempt may be due already.
             self._need(state, step)
         else:
             state.page = None
@@ -206,9 +215,9 @@ class Sites:
     # The end of waiting.
 
     def _ending(self, state: SiteState, step: Step) -> tuple[Event, Refuse] | None:
-        """Return the event with which the crawl ends the wait for the site, and the step then.
+        """Return the event by which the crawl ends the waits for the site, and the final step.
 
-        Returns None if the wait goes on, or if no request has to wait.
+        Returns None if the waits go on, or if *step* lets no request wait.
         """
         idle_timeout, known = self.idle_timeout, state.known
         if not waits(step):
@@ -220,7 +229,7 @@ class Sites:
         return None
 
     def closing(self) -> Refuse:
-        """Return the step of an unknown site when the crawl closes."""
+        """Return the step that refuses waiting requests when the crawl closes."""
         now = self._clock.epoch()
         return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
 
@@ -248,13 +257,13 @@ class Sites:
     # Eviction.
 
     def forget(self, state: SiteState) -> bool:
-        """Return whether a site can be evicted. If so, stop the timer.
+        """Return whether the state of a site can be evicted. If so, stop its timer.
 
-        Requests may wait for a new state of the site later.
+        Later requests to the site get a new state.
         """
         if state.state is State.FETCHING or self.waiting_for(state):
             return False
-        # The check of a request before sending needs the state.
+        # A request in the downloader needs the state for the check before it is sent.
         requests = (*self._engine.under_way, *self.idle_timeout.in_place)
         if any(self._records.in_memory(request.url) is state for request in requests):
             return False

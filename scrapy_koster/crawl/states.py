@@ -1,8 +1,7 @@
 """The life of a site in a crawl: states, events, and a table of the moves.
 
-A crawl has a ``SiteState`` for a site. The state contains the known facts (``facts``), the step
-that follows from the facts (``protocol.step``: Obey, Pass, Ask, Defer or Refuse), and the state of
-requests to the site:
+A crawl has a ``SiteState`` for each site, with the known facts (``facts``), the step that follows
+from the facts (``protocol.step``: Obey, Pass, Ask, Defer or Refuse), and one of these states:
 
     UNKNOWN --- NEEDED ---> FETCHING ---+--- Obey, Pass ---> SETTLED  ---+
        ^                                +--- Refuse -------> GIVEN_UP ---+
@@ -12,25 +11,25 @@ requests to the site:
 
 Requests wait while the site is UNKNOWN, FETCHING or DEFERRED. Only ``Sites`` moves a site.
 
-The state follows from the step, so that the state cannot contradict the facts (``moved_by``). Time
-changes a step without an event: a copy expires, or the time of an attempt comes. The next look at
-the site finds out. So a step can lead from any state, also after the clock was set back. During an
-attempt, only the end of the attempt moves the site.
+The state follows from the step (``moved_by``), so that the state cannot contradict the facts. Time
+changes a step without an event: a copy expires, or an attempt becomes due. ``Sites`` takes the new
+step when it looks at the site. So a step can move a site from any state, for example after the
+clock was set back. During an attempt, only the end of the attempt moves the site.
 
-Three events come from the crawl. A move that is not in ``TABLE`` raises:
+Three events come from the crawl. An event without a move in ``TABLE`` raises KeyError:
 
 - NEEDED: a request begins to wait, or still waits after a look at the site. This starts an attempt,
   or the timer of the next attempt. No request needs a site that is settled or given up, because the
   request is decided at once.
-- IDLE: the crawl has only waited for KOSTER_IDLE_LIMIT_SECS, and the last attempt failed. The site
-  does not move, and can be tried again if the crawl goes on. There is no IDLE before the first
-  attempt has ended, because an answer is expected.
+- IDLE: the crawl has had no other work for KOSTER_IDLE_LIMIT_SECS, and the last attempt failed. The
+  site does not move, and can be tried again if the crawl goes on. There is no IDLE before the end
+  of the first attempt, because an answer may still come.
 - CLOSING: the crawl closes. No attempt begins any more.
 
-An action decides the waiting requests, by the place of the wait (``Fates``). A request that waits
-in place, inside the downloader, has to end before the crawl can end. A request that is parked in
-the scheduler goes back to the queue when the crawl closes. If the queue is kept for the next run
-(JOBDIR, scrapy-redis), an idle crawl does not refuse the request either.
+An action decides the waiting requests, depending on where they wait (``Fates``). A request that
+waits in place, inside the downloader, has to end before the crawl can end. A request that is parked
+in the scheduler goes back to the queue when the crawl closes. If the queue is kept for the next run
+(JOBDIR, scrapy-redis), an idle crawl does not refuse parked requests either.
 
 docs/architecture.md shows both tables, printed by ``python -m harness.state_tables`` with tests/ on
 the path.
@@ -67,7 +66,7 @@ class State(Enum):
     UNKNOWN = "unknown"
     """There are no valid facts, and no attempt is under way."""
     FETCHING = "fetching"
-    """An attempt is under way, with the storage or the site."""
+    """An attempt is under way. It may use only the storage."""
     DEFERRED = "deferred"
     """The last attempt failed. There is another attempt later."""
     SETTLED = "settled"
@@ -86,7 +85,7 @@ class Event(Enum):
     NEEDED = "needed"
     """A request waits for the site."""
     IDLE = "idle"
-    """The crawl has only waited for KOSTER_IDLE_LIMIT_SECS, and the site has failed."""
+    """The crawl has had no other work for KOSTER_IDLE_LIMIT_SECS, and the last attempt failed."""
     CLOSING = "closing"
     """The crawl closes."""
 
@@ -116,14 +115,14 @@ class Fate(Enum):
 
 
 class Fates(NamedTuple):
-    """The fates of waiting requests, by the place of the wait."""
+    """The fates of waiting requests, depending on where they wait."""
 
     in_place: Fate
-    """Inside the downloader. These requests never passed a scheduler that parks requests."""
+    """The fate of a request that waits inside the downloader, such as one of a media pipeline."""
     parked: Fate
-    """In the scheduler of a crawl without a queue that is kept."""
+    """The fate of a request in the scheduler, if the queue is not kept for the next run."""
     kept: Fate
-    """In the scheduler of a crawl with a queue that is kept for the next run."""
+    """The fate of a request in the scheduler, if the queue is kept for the next run."""
 
 
 _S, _E, _A = State, Event, Action
@@ -138,7 +137,7 @@ TABLE: dict[tuple[State, Event], tuple[State, Action]] = {
     (_S.DEFERRED, _E.IDLE): (_S.DEFERRED, _A.GIVE_UP),
     (_S.DEFERRED, _E.CLOSING): (_S.DEFERRED, _A.HOLD),
 }
-"""The next state and the action. A missing move cannot happen: a KeyError is a defect."""
+"""The next state and the action, by state and event. A missing move is a defect (KeyError)."""
 
 _WAIT = Fates(Fate.WAIT, Fate.WAIT, Fate.WAIT)
 FATES: dict[Action, Fates] = {
@@ -173,9 +172,12 @@ class Facts(NamedTuple):
     parser: RobotParser | None = None
     """The parser of the copy, if the copy has rules."""
     watch: Watch | None = None
-    """Finds pages that RFC 9309 forbids, if the draft decides and allows such pages."""
+    """Finds allowed pages that RFC 9309 or a hidden line forbids.
+
+    None if the parser has no watch.
+    """
     usage: UsageLines | None = None
-    """The usage preferences in the file, if there may be any."""
+    """The usage preferences in the file. None without such lines, or if the crawl ignores them."""
     defect: TwistedFailure | None = None
     """The error of a component of the crawl that made the last attempt fail."""
 
@@ -183,8 +185,8 @@ class Facts(NamedTuple):
 class SiteState:
     """The facts about a site, with the step and the state that follow.
 
-    ``step`` is valid until ``until_epoch``, in seconds since the epoch. Call ``take_step`` first
-    after that time.
+    ``step`` is valid until ``until_epoch``, in seconds since the epoch. After that time, call
+    ``take_step`` for the next step.
 
     A field is written only by its owner, except that ``learn`` resets ``delays`` and
     ``until_epoch``:
@@ -214,17 +216,17 @@ class SiteState:
         An attempt fetches the robots.txt with the connection and User-Agent of this request.
         """
         self.waiters: tuple[Deferred[Step], ...] = ()
-        """The waits of the requests in place."""
+        """A Deferred for each request that waits in place."""
         self.timer: CallLaterResult | None = None
         """The timer of the next attempt."""
         self.delays: dict[str, Delay | None] | None = None
-        """The delays in the file, by name of the robot. None before reading."""
+        """The delays in the file, by name of the robot. None until the file is read for delays."""
         self.standing: Standing | None = None
         """The last announced status of the site."""
         self.is_deferred = False
         """Whether the last announcement was that visits are deferred."""
         self.hazards: frozenset[Cause] = frozenset()
-        """The reasons why RFC 9309 forbids pages that the draft allowed."""
+        """The counted reasons why RFC 9309 or a hidden line forbids pages that were allowed."""
 
     @property
     def known(self) -> Known | None:
@@ -232,7 +234,7 @@ class SiteState:
         return self.facts.known
 
     def learn(self, facts: Facts) -> None:
-        """Replace the facts."""
+        """Replace the facts. The step and the delays will be taken from the new facts."""
         self.facts = facts
         self.delays = None
         self.until_epoch = 0.0

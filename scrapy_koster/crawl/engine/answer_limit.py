@@ -1,14 +1,15 @@
 """Sends requests for a robots.txt like pages of the crawl, but without a slot, and with a limit.
 
-Section 6: "place limits on the resources spent": the limit is the bytes of an answer.
+The limit is a number of bytes of the answer. Section 6: "place limits on the resources spent".
 
-Scrapy's handler for HTTP/1.1 reports complete headers only. Before, Twisted reads header lines and
-interim answers (1xx) without a limit, so a robots.txt could fill the memory. So the bytes of a
-connection are counted before Twisted parses the bytes. No method of Twisted is replaced: a copy of
-the handler has a pool that opens connections through its own endpoint and factory.
+Scrapy's handler for HTTP/1.1 reports headers only when they are complete. Until then, Twisted reads
+header lines and interim answers (1xx) without a limit, so an answer could fill the memory. To
+prevent this, the bytes of a connection are counted before Twisted parses them. No method of Twisted
+is replaced: a copy of the handler has a pool that opens connections through its own endpoint and
+factory.
 
-The crawl shares these connections. After the answer, a page can use a connection without a limit. A
-connection that was opened for a page has no limit, as in Scrapy.
+Pages use these connections, too. After the answer to a robots.txt, its connection has no limit. A
+connection that was opened for a page never has a limit, as in Scrapy.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ HEADERS_MAX_BYTES = 65536
 """The limit of the headers. Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the body."""
 HEADERS_TOO_LONG = f"its headers are longer than {HEADERS_MAX_BYTES} bytes"
 _SENDING: ContextVar[AnswerLimit | None] = ContextVar("_SENDING", default=None)
-"""The limit of the request that ``send_limited`` sends.
+"""The limit of the request that ``send_limited`` sends, None in other code.
 
-On a connection that is open already, Twisted writes the request within the call of the handler.
+``_Wire.writeSequence`` reads this limit: on an open connection, Twisted writes the request during
+the call of the handler.
 """
 
 
@@ -55,13 +57,14 @@ class AnswerLimit:
 
     @property
     def has_cut(self) -> bool:
-        """Whether the limit has ended the body."""
+        """Whether the body was cut at its limit."""
         return self._body > self._body_max
 
     def count_body(self, data: bytes) -> None:
-        """Count the bytes of a piece of the body; raise StopDownload at the limit.
+        """Count *data*, a piece of the body. Raises StopDownload if the body is too long.
 
-        The headers have ended, so the limit is that of a body, with room for the framing of chunks.
+        The headers are complete, so the limit of the connection is raised to that of a whole
+        answer, with room for the framing of chunks.
         """
         self._limit = self._whole
         self._body += len(data)
@@ -78,7 +81,7 @@ class AnswerLimit:
         return self._is_passed
 
     def end(self) -> None:
-        """Remove the limit, since the next answer may be a page.
+        """Remove the limit, because the next answer on the connection may be a page.
 
         Raises DownloadCancelledError if the answer was too long.
         """
@@ -91,7 +94,7 @@ class AnswerLimit:
 async def through_middlewares(
     crawler: Crawler, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
 ) -> Response | Request:
-    """Return the result of the downloader middlewares for *request*, which call *send*."""
+    """Return the result of the downloader middlewares for *request*. They call *send*."""
     middlewares: Any = crawler.engine.downloader.middleware
     result: Response | Request = await middlewares.download_async(send, request)
     return result
@@ -100,11 +103,12 @@ async def through_middlewares(
 async def send_limited(crawler: Any, request: Request, limit: AnswerLimit) -> Response:
     """Return the response to *request*. Raises TypeError if the handler returns another type.
 
-    With Scrapy's handler for HTTP/1.1, *limit* ends a longer answer.
+    With Scrapy's handler for HTTP/1.1, an answer beyond *limit* raises DownloadCancelledError, and
+    a body beyond its limit is cut.
     """
     handler, handlers = _handler(crawler, request.url), crawler.engine.downloader.handlers
     pool, send = getattr(handler, "_pool", None), handlers.download_request_async
-    # In Scrapy 2.13 download_request is no coroutine function.
+    # In a handler for Scrapy 2.13 or older, download_request is no coroutine function.
     is_coroutine = iscoroutinefunction(getattr(handler, "download_request", None))
     if is_coroutine and isinstance(pool, HTTPConnectionPool):
         own_handler = copy(handler)
@@ -125,7 +129,7 @@ async def send_limited(crawler: Any, request: Request, limit: AnswerLimit) -> Re
 
 
 def is_zyte_api(crawler: Crawler, url: str) -> bool:
-    """Return whether scrapy-zyte-api sends *url*, which warns about some headers."""
+    """Return whether scrapy-zyte-api downloads *url*. This handler warns about some headers."""
     kinds = type(_handler(crawler, url)).__mro__
     return any(kind.__module__.startswith("scrapy_zyte_api") for kind in kinds)
 
@@ -159,7 +163,7 @@ class _Endpoint:
         self._limit = limit
 
     def connect(self, factory: Any) -> Deferred[Any]:
-        """Connect, and return the protocol of *factory*."""
+        """Connect, and return the protocol that *factory* has built."""
         connecting: Deferred[Any] = self._endpoint.connect(_Factory(factory, self._limit))
         return connecting.addCallback(lambda wire: wire.wrappedProtocol)
 
@@ -182,12 +186,12 @@ class _Wire(ProtocolWrapper):
         self._limit = limit
 
     def writeSequence(self, data: Any) -> None:  # noqa: N802
-        """Send a request. A request for a page keeps the last limit, which has ended."""
+        """Send *data*, a request. For a page, the last limit stays, which ``end`` has removed."""
         self._limit = _SENDING.get() or self._limit
         super().writeSequence(data)  # type: ignore[no-untyped-call]
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802
-        """Parse *data*, or close the connection."""
+        """Let the protocol parse *data*, or abort the connection if the limit is exceeded."""
         if self._limit.is_passed_by(data):
             self.abortConnection()
         else:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Checking:
-    """The mixin for a Downloader class."""
+    """Mixin for a Downloader class: checks requests, and waiting requests use no place."""
 
     active: set[Request]
     handlers: Any
@@ -29,12 +29,12 @@ class _Checking:
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._hooks = belonging(crawler, SendingHooks, SendingHooks)
         self._hooks.begin_calls()
-        # If the name is missing, the crawl stops when the spider opens.
+        # If Scrapy does not have this name, the crawl stops when the spider opens.
         if hasattr(getattr(self, "handlers", None), "download_request_async"):
             self.handlers = _CheckedHandlers(self.handlers, self._hooks)
 
     def needs_backout(self) -> bool:
-        """Return whether the downloader is full. Requests that wait for a site do not count."""
+        """Return whether the downloader is full. Requests that wait in place do not count."""
         is_full: bool = super().needs_backout()  # type: ignore[misc]
         placeless = len(self._hooks.placeless)
         return is_full and (not placeless or len(self.active) - placeless >= self._places)
@@ -51,8 +51,11 @@ class _CheckedHandlers:
         return getattr(self._sent_by, name)
 
     async def download_request_async(self, request: Request) -> Response:
-        """Send *request*, unless a check raises an error."""
-        # The robots.txt may change during the wait for a turn.
+        """Return the response to *request*, after the wait for a turn and the check.
+
+        Raises IgnoreRequest if the check refuses *request*.
+        """
+        # The check comes last, because the robots.txt may change during the wait for a turn.
         async with self._hooks.visit(request) or nullcontext():
             self._hooks.check(request)
             response: Response = await self._sent_by.download_request_async(request)
@@ -64,9 +67,9 @@ class RobotsDownloader(_Checking, Downloader):
 
 
 def checking_downloader(kind: type) -> type:
-    """Return a subclass of the Downloader class *kind* that checks requests, or *kind* itself.
+    """Return a subclass of the Downloader class *kind* that checks requests.
 
-    *kind* is returned if its requests are checked already.
+    If *kind* checks requests already, *kind* is returned.
     """
     if issubclass(kind, _Checking):
         return kind

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def not_disabled(component: str) -> Iterator[None]:
-    """Raise RuntimeError in place of NotConfigured, to stop the crawl."""
+    """Return a context that raises RuntimeError in place of NotConfigured, to stop the crawl.
+
+    The message names *component*.
+    """
     try:
         yield
     except NotConfigured as error:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 MARK = "koster_robotstxt"
-"""The meta key of the requests for a robots.txt. docs/stats.md documents it without its value."""
+"""The meta key of requests for a robots.txt. docs/stats.md documents the key, not the value."""
 
 CANCELLED = (asyncio.CancelledError, CancelledError)
 """The errors of a cancelled coroutine, on an asyncio loop and on a Twisted reactor."""
@@ -47,7 +47,7 @@ def is_for_robots_txt(request: Request) -> bool:
 
 
 def dupefilter_of(scheduler: BaseScheduler) -> BaseDupeFilter | None:
-    """Return the duplicate filter of *scheduler*, or None if unknown."""
+    """Return the duplicate filter of *scheduler*, or None if there is no attribute ``df``."""
     return getattr(scheduler, "df", None)
 
 
@@ -58,7 +58,7 @@ class SendingHooks:
         self.check: Callable[[Request], object] = lambda _: None
         """Raises IgnoreRequest for a request that has become forbidden."""
         self.visit: Callable[[Request], AbstractAsyncContextManager[None] | None] = lambda _: None
-        """Returns the context in which a request is sent, or None."""
+        """Returns the context in which a request is sent, or None for no context."""
         self.are_called = False
         """Whether the downloader of the crawl calls these functions."""
         self.placeless: Counter[Request] = Counter()
@@ -75,7 +75,7 @@ class SendingHooks:
     def send_within(
         self, visit: Callable[[Request], AbstractAsyncContextManager[None] | None]
     ) -> None:
-        """Set the function that returns the context of a request."""
+        """Set the function that returns the context in which a request is sent, or None."""
         self.visit = visit
 
 
@@ -85,7 +85,7 @@ class Engine:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self.hooks = belonging(crawler, SendingHooks, SendingHooks)
-        """The functions that the downloader calls for sent requests."""
+        """The functions that the downloader calls for requests that are about to be sent."""
 
     @property
     def _slot(self) -> Any:
@@ -101,7 +101,7 @@ class Engine:
     def is_by_hand(self) -> bool:
         """Whether a command of Scrapy fetches a page for a waiting person.
 
-        The crawl of ``shell`` stays open. ``fetch``, ``view`` and ``parse`` replace the spider's
+        ``shell`` keeps its crawl open, and ``fetch``, ``view`` and ``parse`` replace the spider's
         ``start``.
         """
         slot = self._slot
@@ -111,13 +111,13 @@ class Engine:
 
     @property
     def under_way(self) -> Collection[Request]:
-        """The requests in the downloader with a place: in middlewares, in a slot, or sent."""
+        """The requests that use a place of the downloader: in middlewares, in a slot, or sent."""
         active: set[Request] = self._crawler.engine.downloader.active
         placeless = self.hooks.placeless
         return active - placeless.keys() if placeless else active
 
     def wake(self) -> None:
-        """Make the engine call the scheduler now, not after a download or five seconds."""
+        """Make the engine call the scheduler soon, not after a download or after five seconds."""
         slot = self._slot
         if slot is not None:
             slot.nextcall.schedule()
@@ -128,7 +128,10 @@ class Engine:
 
     @contextmanager
     def place_given_up(self, request: Request) -> Iterator[None]:
-        """Free the place of *request* in CONCURRENT_REQUESTS within this context."""
+        """Free the place of *request* in CONCURRENT_REQUESTS within this context.
+
+        Has no effect if the Downloader is not ours, or does not have *request*.
+        """
         placeless = self.hooks.placeless
         if not self.hooks.are_called or request not in self._crawler.engine.downloader.active:
             yield

@@ -1,4 +1,4 @@
-"""Scrapy's priority queue, with the same cost of a request for any number of hosts."""
+"""A priority queue like Scrapy's, which does not slow down with the number of hosts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
-    """Returns requests of the hosts with the fewest downloads, in turn.
+    """Returns a request of a host with the fewest downloads. Hosts take turns.
 
     For a request, Scrapy's own queue examines every host in the queue. This queue examines hosts in
-    turn, and stops at a host without downloads: at most one more than the active hosts. Both queues
-    can use the same JOBDIR.
+    the order of turns, and stops at the first host without downloads. So it examines at most one
+    host more than there are hosts with downloads. Both queues can use the same JOBDIR.
     """
 
     pqueues: OrderedDict[Any, Any]
@@ -44,16 +44,19 @@ class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
         """Return the next request, or None."""
         try:
             return super().pop()
-        finally:  # an unreadable queue has had its turn, too
+        finally:  # after an error, too: a queue that cannot be read has had its turn
             if self._last_selected_slot in self.pqueues:
                 self.pqueues.move_to_end(self._last_selected_slot)
 
 
 class _Downloads(DownloaderInterface):
-    """Shows the queue only the host to take, the next in turn."""
+    """Reports only one host to the queue: the host of the next request."""
 
     def stats(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
-        """Return the first host with the fewest downloads, with their number."""
+        """Return the number of downloads and the name of the first host with the fewest downloads.
+
+        The list has one pair, or is empty if there are no hosts.
+        """
         fewest: list[tuple[int, str]] = []
         for slot in possible_slots:
             [(count, _)] = super().stats([slot])

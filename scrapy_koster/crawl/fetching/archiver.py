@@ -30,15 +30,16 @@ _CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-fo
 
 
 class Archiver:
-    """Writes the archive, with a call for each attempt.
+    """Writes the attempts to retrieve a robots.txt to the archive.
 
-    A copy or failure is written before the crawl stores or obeys the robots.txt. So the evidence
-    for every fetched page is on the disk. Failed writes are counted, and logged once.
+    A copy or failure is written before the crawl stores or obeys it. So the evidence for a page is
+    in the archive before the page is fetched. If a write fails, the crawl goes on. Failed writes
+    are counted, and the first is logged.
     """
 
     def __init__(self, crawler: Crawler, folder: str, robot: str) -> None:
         """Write into *folder*, for a crawl that decides for *robot*."""
-        # An extra, which a crawl without an archive does not load.
+        # These modules belong to an extra, which a crawl without an archive does not load.
         from scrapy_koster.archive.evidence import Evidence  # noqa: PLC0415
         from scrapy_koster.archive.writer import Writer  # noqa: PLC0415
 
@@ -58,14 +59,16 @@ class Archiver:
         exchanges: tuple[Exchange, ...] = (),
         stale: Copy | None = None,
     ) -> Known:
-        """Write an attempt for *site*, and return *known* with the record ID of the copy.
+        """Write *known*, the result of an attempt for *site*. Return *known* with the record ID.
 
-        *exchanges* are the requests and responses, *stale* is the revalidated copy.
+        The copy in *known* gets the ID of its record. If the write fails, *known* is returned
+        unchanged. *exchanges* are the requests and responses of the attempt, and *stale* is the
+        copy that was revalidated.
         """
         attempt = Attempt(site, known, source.value, self._epoch(), exchanges, stale)
         try:
             archived, records = self._evidence.add(attempt)
-        except Exception as error:  # noqa: BLE001  # no disk and no file may end the crawl
+        except Exception as error:  # noqa: BLE001  # a full disk must not end the crawl
             self._failed(error)
             return known
         self._stats.inc_value("koster/archive/records", records)
@@ -75,7 +78,7 @@ class Archiver:
         """End the file, and write its index."""
         try:
             self._evidence.close()
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # a full disk must not end the crawl
             self._failed(error)
 
     def _failed(self, error: Exception) -> None:
@@ -91,9 +94,10 @@ class Archiver:
 
 
 def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], Record]:
-    """Return a function that makes the warcinfo record of a file, with the software and settings.
+    """Return a function that takes the name of a file, and makes its warcinfo record.
 
-    The crawl decides for *robot*, and began at *began*, in seconds since the epoch.
+    The record has the software and the settings of the crawl, and the name of *robot*, for which
+    the crawl decides. *began* is the start of the crawl, in seconds since the epoch.
     """
     settings = crawler.settings
     told = {
@@ -118,7 +122,10 @@ def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], R
 
 
 def decisive(settings: BaseSettings) -> dict[str, Any]:
-    """Return the settings that affect decisions, without storage settings, maybe secret."""
+    """Return the KOSTER_ settings that affect decisions, by name.
+
+    The settings of storages are left out, because they can be secret.
+    """
     names = DEFAULTS.keys() - STORAGE_SETTINGS.keys() - _UNDECISIVE
     return {name: settings.get(name, DEFAULTS[name]) for name in names}
 

@@ -1,6 +1,6 @@
 """Content codings of a robots.txt.
 
-Scrapy accepts a compressed body that was cut, and decodes the part that came. Rules in the rest
+Scrapy accepts a compressed body that was cut, and decodes the received part. The missing rules
 would not be obeyed. So bodies are decoded here, and a body without its end is a failure.
 """
 
@@ -11,10 +11,11 @@ import zlib
 
 from scrapy_koster.protocol.printable import printable
 
-_RAW, _ZLIB, _GZIP = -15, 15, 31  # window bits of zlib
+_RAW, _ZLIB, _GZIP = -15, 15, 31  # the formats, as wbits of zlib
 # Some servers send a deflate stream without the zlib header.
 _BITS = {"gzip": (_GZIP,), "x-gzip": (_GZIP,), "deflate": (_ZLIB, _RAW)}
-# Charsets, media types and similar words in a Content-Encoding, which sites send by mistake.
+# Words in a Content-Encoding that name no coding: "identity", and words that sites send by mistake,
+# such as charsets and media types.
 _NO_CODING = re.compile(
     r"|\*|identity|none|no|off|false|null|undefined|plain|raw|binary|[78]-?bit|(?:aws-)?chunked"
     r"|(?:text|application)(?:/.*)?"
@@ -24,15 +25,16 @@ _NO_CODING = re.compile(
 
 
 def codings_in(value: str) -> list[str]:
-    """Return the codings in a Content-Encoding, without words that are no codings."""
+    """Return the codings in a Content-Encoding, in lower case. Other words are left out."""
     words = (word.strip().lower() for word in value.split(","))
     return [word for word in words if not _NO_CODING.fullmatch(word)]
 
 
 def decoded(body: bytes, codings: list[str], limit: int) -> bytes:
-    """Return *body* decoded. Raises ValueError with the reason if *body* is cut or broken.
+    """Return *body* decoded. An empty *body* is returned unchanged.
 
-    A result of more than *limit* bytes is an error, too.
+    Raises ValueError with the reason if *codings* is not exactly one known coding, if *body* is cut
+    or broken, or if the result has more than *limit* bytes.
     """
     if not body:
         return body
@@ -53,14 +55,15 @@ def is_gzip(body: bytes) -> bool:
 
 
 def gunzipped(body: bytes, limit: int) -> bytes | None:
-    """Return up to *limit* + 1 bytes of an unpacked gzip file; None if the file has no end."""
+    """Return a gzip file unpacked, at most *limit* + 1 bytes; None if it is broken or cut."""
     return _whole(body, limit, _GZIP)
 
 
 def _whole(body: bytes, limit: int, bits: int) -> bytes | None:
-    """Return up to *limit* + 1 unpacked bytes of *body*; None if *body* is broken or cut.
+    """Return *body* unpacked, at most *limit* + 1 bytes; None if *body* is broken or cut.
 
-    Zeros can follow, as padding. A second gzip member is an error.
+    If more than *limit* bytes are returned, the rest of *body* is not examined. Zeros after the
+    stream are padding. Other bytes there, such as a second gzip member, are an error (None).
     """
     stream = zlib.decompressobj(bits)
     try:

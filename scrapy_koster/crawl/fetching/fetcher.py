@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.access import Answer, Copy
     from scrapy_koster.protocol.site import Site
 
-# The resolver has answered: the name does not exist, or has no address. A resolver without an
-# answer has another code.
+# The codes of a resolver that has answered: the name does not exist, or has no address. The code of
+# a resolver that fails is not in this set.
 _UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
-# Errors of the crawl's own code. A site cannot cause these errors in a handler or a middleware.
+# Errors that count as defects of the crawl's own code, not as failures of a site.
 _DEFECTS = (
     ArithmeticError,
     AssertionError,
@@ -59,12 +59,12 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class Fetcher:
-    """Fetches robots.txt files, apart from the requests of the crawl.
+    """Fetches robots.txt files, without the slots of the downloader.
 
-    A request passes through the downloader middlewares like the crawl's own requests (User-Agent,
-    KOSTER_PAGE_META), but uses no slot and no place of CONCURRENT_REQUESTS. So a hanging site takes
-    no room from healthy sites. Retries, redirects, cookies, the HTTP cache and the offsite filter
-    would change the meaning of an answer. The meta of the request disables these components.
+    A request passes through the downloader middlewares like a request for a page, but uses no slot
+    and no place of CONCURRENT_REQUESTS. So a hanging site takes no room from healthy sites.
+    Retries, redirects, cookies, the HTTP cache and the offsite filter would change the meaning of
+    an answer. The meta of the request disables these components.
     """
 
     def __init__(
@@ -74,7 +74,10 @@ class Fetcher:
         *,
         visit: Callable[[Site, str], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
-        """Use *visit* for the context of a request to a URL: the context waits for a turn."""
+        """*visit* takes a site and a URL, and returns the context of a request to the URL.
+
+        Entering this context waits for the turn of the URL's host. None: requests do not wait.
+        """
         self._crawler = crawler
         self._clock = clock_of(crawler)
         self._config = config
@@ -85,10 +88,10 @@ class Fetcher:
     async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
         """Return the answer of *site* to a request for its robots.txt, or the failure.
 
-        The request uses the connection of *page*, and revalidates a *stale* copy (3.4).
-        KOSTER_TIMEOUT_SECS limits the fetch with its redirects, but not the wait for the turn of
-        the site's host, which comes first. A defect of a middleware, a download handler or this
-        package is raised, because the site has not failed.
+        The request uses the connection of *page* (KOSTER_PAGE_META), and revalidates a *stale*
+        copy (3.4). KOSTER_TIMEOUT_SECS limits the fetch with its redirects, but not the first wait
+        for the turn of the site's host. An error in ``_DEFECTS`` is raised: a middleware, a
+        download handler or this package has a defect, and the site has not failed.
         """
         self._stats.inc_value("robotstxt/request_count")
         if not _can_be_a_name(site.host):
@@ -98,7 +101,7 @@ class Fetcher:
             await visit.enter_async_context(self._visit_to(site, site.robots_url))
             transfer = Transfer(self._crawler, self._config, page, stale)
             if not self._under_way:
-                # If connected for the whole crawl, the function would be called for pages, too.
+                # Connected only during fetches, because Scrapy sends the signal for pages, too.
                 self._crawler.signals.connect(count_bytes, signals.bytes_received)
             self._under_way += 1
             secs = self._config.timeout_secs
@@ -108,7 +111,7 @@ class Fetcher:
                 answer = self._no_answer(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
             except _DEFECTS:
                 raise
-            except Exception as error:  # noqa: BLE001  # of the site or the network
+            except Exception as error:  # noqa: BLE001  # an error of the site or the network
                 answer = self._no_answer(error)
             finally:
                 self._under_way -= 1
@@ -128,7 +131,7 @@ class Fetcher:
         self, site: Site, transfer: Transfer, first: AsyncExitStack
     ) -> Answer | NoAnswer:
         # 3.1: "a robot should follow the redirects until a resource can be found". The rules apply
-        # to the first site.
+        # to *site*, not to the sites of the redirects.
         url, network = site.robots_url, ""
         for hop in range(self._config.redirect_max + 1):
             if hop and _leads_inside(urlsplit(url).hostname, network):
@@ -137,7 +140,8 @@ class Fetcher:
                 async with self._visit_to(site, url) if hop else first:
                     answer = await transfer.get(url)
             except CannotResolveHostError as error:
-                # Twisted raises this error for a cancelled lookup, too. A proxy resolves the name
+                # This error shows that the site's host is unknown only if the host was looked up:
+                # Twisted also raises the error for a cancelled lookup, a proxy looks up the name
                 # itself, and a redirect leads to another host.
                 is_cancelled = transfer.is_over or Engine(self._crawler).is_closing
                 is_of_site = not (is_cancelled or transfer.is_proxied or hop)
@@ -145,7 +149,7 @@ class Fetcher:
                 return self._no_answer(error, no_such_host=unknown)
             if isinstance(answer, NoAnswer):
                 return answer
-            if hop and _leads_inside(transfer.address, network):  # the name of an internal address
+            if hop and _leads_inside(transfer.address, network):  # a name with an internal address
                 return NoAnswer(_INSIDE.format(printable(url)))
             target = redirect_target(answer)
             if target is None:
@@ -158,15 +162,16 @@ class Fetcher:
 
 
 def _leads_inside(host: str | None, network: str) -> bool:
-    """Return whether *host* is an internal address outside *network*."""
+    """Return whether *host* is an address in an internal network other than *network*."""
     return network_of(host or "") not in ("", network)
 
 
 def network_of(host: str) -> str:
-    """Return "loopback", "link-local", "private" or "", the network of an address.
+    """Return the internal network of *host*: "loopback", "link-local" or "private".
 
-    The result for a name is "", except for localhost. Addresses can be written in the ways that the
-    system reads: with fewer numbers, octal, or hexadecimal.
+    The result is "" for a public address, and for a name except localhost and its subdomains. An
+    IPv4 address can be written in all ways that the system reads: with fewer numbers, octal, or
+    hexadecimal.
     """
     host = host.strip("[]").rstrip(".").lower()
     if host == "localhost" or host.endswith(".localhost"):
@@ -182,7 +187,10 @@ def network_of(host: str) -> str:
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:
-    """Return the address in *host*, as IPv4 if IPv6 contains such an address; None for a name."""
+    """Return the address *host*, or None for a name.
+
+    If an IPv6 address contains an IPv4 address, the IPv4 address is returned.
+    """
     try:
         address = ip_address(host)
     except ValueError:
@@ -198,9 +206,9 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _can_be_a_name(host: str) -> bool:
-    """Return whether no label of *host* is empty or longer than 63 characters.
+    """Return whether *host* can be resolved: no label is empty or longer than 63 characters.
 
-    For such a name, Twisted's resolver would fail without an answer.
+    With another name, Twisted's resolver raises an error in a thread, and never calls back.
     """
     try:
         host.encode("idna")
@@ -210,9 +218,9 @@ def _can_be_a_name(host: str) -> bool:
 
 
 async def _is_unknown(url: str) -> bool:
-    """Return whether the host of *url* does not exist, according to the system's resolver.
+    """Return whether the system's resolver answers that the host of *url* does not exist.
 
-    Scrapy raises the same error if the resolver fails.
+    CannotResolveHostError does not show this: Scrapy also raises it if the resolver fails.
     """
     try:
         await run_in_thread(socket.getaddrinfo, urlsplit(url).hostname, None)

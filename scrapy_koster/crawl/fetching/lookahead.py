@@ -1,13 +1,13 @@
-"""Limits: how many robots.txt are fetched at once, and how far ahead of the pages.
+"""Limits the number of sites that wait for a robots.txt, and of robots.txt fetched at once.
 
 The scheduler takes requests from the wrapped queue to find new sites. A new site costs memory and a
-fetch, and delays the pages of known sites. So the scheduler stops while enough sites are *young*.
-After half a second a site may hang and is no longer young, so 300 hanging sites delay the next site
-by less than 4 seconds. Waiting sites have a limit, too: in an outage the rest of the queue stays in
-the queue.
+fetch, and delays the pages of known sites. So the scheduler stops while too many sites are *young*.
+A young site has not failed, and has waited for less than half a second. An older site may hang, and
+must not stop the scheduler. All waiting sites have a higher limit, so that in an outage the
+scheduler does not empty the queue.
 
-A fetch holds a socket. Failed sites can hang again, so they have a quarter of the sockets. The rest
-is for new sites.
+A fetch holds a socket. Sites that have failed may hang again, so they share a quarter of the
+sockets. The other sites share the rest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FILES_UNKNOWN = 512
 
 
 class LookaheadLimit:
-    """The sites that wait for a robots.txt, and the sockets of the fetches."""
+    """Counts the sites that wait for a robots.txt, and the sockets of fetches."""
 
     def __init__(
         self,
@@ -47,9 +47,10 @@ class LookaheadLimit:
         waiting: int,
         sockets: int,
     ) -> None:
-        """Limit young sites, waiting sites and sockets to these numbers.
+        """Limit the numbers of young sites, waiting sites and sockets.
 
-        *has_room* is called when sites are no longer young, so the scheduler can go on.
+        *has_room* is called when sites are no longer young, and the scheduler can look for new
+        sites again.
         """
         self._clock = clock
         self._has_room = has_room
@@ -57,7 +58,10 @@ class LookaheadLimit:
         self._waiting_limit = waiting
         self._waiting: set[SiteState] = set()
         self._young: dict[SiteState, Instant] = {}
-        """Young sites in order, with the time when the wait began."""
+        """Young sites, the oldest first, with the time when their wait began.
+
+        ``is_full`` removes sites that are no longer young, if there are too many.
+        """
         self._timer: CallLaterResult | None = None
         self._failed = DeferredSemaphore(max(1, sockets // 4))
         self._new = DeferredSemaphore(max(1, sockets - sockets // 4))
@@ -66,20 +70,23 @@ class LookaheadLimit:
     def of_crawl(
         cls, clock: Clock, has_room: Callable[[], object], *, places: int, memory: int
     ) -> LookaheadLimit:
-        """Return the limit for CONCURRENT_REQUESTS *places* and KOSTER_MEMORY_SITES *memory*."""
+        """Return the limit of a crawl.
+
+        *places* is CONCURRENT_REQUESTS, *memory* is KOSTER_MEMORY_SITES.
+        """
         young, waiting = max(2 * places, _YOUNG_LEAST), max(memory, _WAITING_LEAST)
         return cls(clock, has_room, young=young, waiting=waiting, sockets=socket_limit())
 
     # Sites that wait.
 
     def begins(self, state: SiteState) -> None:
-        """Count a waiting site once."""
+        """Count the site as waiting, unless it is counted already."""
         if state not in self._waiting and not isinstance(state.known, Failure):
             self._young[state] = self._clock.now()
         self._waiting.add(state)
 
     def ends(self, state: SiteState) -> None:
-        """Stop counting the site."""
+        """Stop counting the site as waiting."""
         self._waiting.discard(state)
         self._young.pop(state, None)
 
@@ -102,7 +109,7 @@ class LookaheadLimit:
             self._has_room()
 
     def close(self) -> None:
-        """Stop the timer."""
+        """Forget the young sites, and stop the timer."""
         self._young.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -111,7 +118,7 @@ class LookaheadLimit:
 
     @asynccontextmanager
     async def socket(self, state: SiteState) -> AsyncIterator[None]:
-        """Wait for a free socket, and hold the socket within this context."""
+        """Return a context that holds a socket. Entering the context waits for a free socket."""
         sockets = self._failed if isinstance(state.known, Failure) else self._new
         await maybe_deferred_to_future(sockets.acquire())
         try:
@@ -121,7 +128,10 @@ class LookaheadLimit:
 
 
 def socket_limit() -> int:
-    """Return the number of sockets for robots.txt: half of the open files, at most 1,000."""
+    """Return the number of sockets for robots.txt: half of the limit of open files.
+
+    The number is at most 1,000, and 256 on Windows.
+    """
     try:
         import resource  # noqa: PLC0415  # not on Windows
     except ImportError:

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.usage_lines import UsageLines
 
-# A claim is longer than a fetch, because the result has to be stored.
+# A claim lasts for KOSTER_TIMEOUT_SECS and this time, because the result has to be stored, too.
 _CLAIM_SPARE_SECS = 5.0
 # The mean sleep before the next look at the storage, while another process has the claim.
 _LOOK_SECS = 0.4
@@ -66,9 +66,10 @@ _LOOK_SECS = 0.4
 class Retriever:
     """Retrieves the robots.txt of sites. A site has at most one attempt at a time.
 
-    An attempt claims the site, which also returns the stored copy. If this copy does not decide,
-    the attempt fetches the robots.txt. While another process has the claim, the attempt looks at
-    the storage again and again. Before each look it waits for the turn of the host (Crawl-delay).
+    An attempt claims the site in the storage. The claim also returns the stored copy. If this copy
+    does not decide, the attempt fetches the robots.txt. While another process has the claim, the
+    attempt claims the site again and again. Before each claim, the attempt waits for the turn of
+    the host (Crawl-delay).
     """
 
     crawler: Crawler
@@ -80,26 +81,29 @@ class Retriever:
     store: StorageCalls
     limit: LookaheadLimit
     turn_to_ask: Callable[[SiteState], Awaitable[object]] | None
-    """Waits for the turn of the host of a site, before each claim; None without delays."""
+    """Waits for the turn of a site's host, before each claim. None if the crawl keeps no delays."""
     noted_visit: Callable[[SiteState, Known], Awaitable[Known]] | None
-    """Notes a visit before an answer is stored. Returns the answer, maybe with a longer life."""
+    """Records a visit, if necessary, before the result of a fetch is stored.
+
+    Returns the result, maybe with a longer life. None if the crawl keeps no delays.
+    """
     archiver: Archiver | None
     robot: Robot
     retrieved: Callable[[SiteState], None]
-    """Called after an attempt."""
+    """Called with the state of the site after each attempt."""
     under_way: set[SiteState] = field(default_factory=set, init=False)
-    """Sites with an attempt in progress, or waiting for a socket."""
+    """Sites with an attempt in progress. The attempt may still wait for a turn or a socket."""
     fetching: set[SiteState] = field(default_factory=set, init=False)
-    """Sites whose robots.txt this or another process fetches, or parses."""
+    """Sites under way whose robots.txt is fetched by this or another process, or parsed."""
     _tasks: set[Deferred[None]] = field(default_factory=set, init=False)
     _closing: bool = field(default=False, init=False)
 
     def open(self) -> None:
-        """Begin to open the storage, before a request has to wait."""
+        """Begin to open the storage, so that the first attempt need not wait for it."""
         self._begin(self.store.open())
 
     def retrieve(self, state: SiteState, page: Request) -> None:
-        """Begin an attempt for *page*, unless an attempt is in progress."""
+        """Begin an attempt for *page*, unless one is in progress, or the crawl closes."""
         if not self._closing and state not in self.under_way:
             self.under_way.add(state)
             self._begin(self._run(state, page))
@@ -117,11 +121,12 @@ class Retriever:
                 task.cancel()
 
     async def close(self) -> None:
-        """Wait for the end of the attempts, and close the storage."""
+        """Cancel the attempts, wait for their end, and close the archive and the storage."""
         self.cancel()
         for task in list(self._tasks):
             await maybe_deferred_to_future(task)
-        # A task of asyncio that is cancelled before its first step never runs.
+        # asyncio does not run a task that is cancelled before its first step, so ``_run`` has not
+        # removed the site of this task.
         self.under_way.clear()
         if self.archiver is not None:
             self.archiver.close()
@@ -133,11 +138,11 @@ class Retriever:
             try:
                 await self._attempt(state, page)
             finally:
-                # Storing a result has ended the claim already.
+                # Has an effect only if no result was stored, because ``put`` ends the claim.
                 await self.store.release(state.site)
         except CANCELLED:  # the crawl closes, or the loop ends
             self._closing = True
-        except Exception as error:  # noqa: BLE001  # a parser or a middleware of the project
+        except Exception as error:  # noqa: BLE001  # of a parser or a middleware of the project
             if not self._closing:
                 self._failed(state, before, error)
         finally:
@@ -145,11 +150,14 @@ class Retriever:
             self.fetching.discard(state)
         try:
             self.retrieved(state)
-        except Exception as error:  # noqa: BLE001  # of this package: the task's error is not shown
+        except Exception as error:  # noqa: BLE001  # logged here: nobody reads the task's error
             self.announcer.failed(state, error)
 
     def _failed(self, state: SiteState, before: Facts, error: Exception) -> None:
-        """Close the site, because a component of the crawl has a defect."""
+        """Record a failure of the site with *error*, a defect of a component of the crawl.
+
+        The failure keeps the site closed. *before* are the facts before the attempt.
+        """
         self.announcer.failed(state, error)
         defect = NoAnswer(error_text(error), is_defect=True)
         known = self._after(defect, before.known, self.clock.epoch())
@@ -176,7 +184,7 @@ class Retriever:
                     return
 
     async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
-        """Fetch the robots.txt, store the result, then use the result here."""
+        """Fetch the robots.txt, store the result, and replace the facts about the site."""
         self.announcer.events.send(signals.robots_requested, site=state.site)
         stale = last_copy(state.known)
         result = await self.fetcher.fetch(state.site, page, stale)
@@ -193,25 +201,30 @@ class Retriever:
         facts = await self._read(state, last_copy(known), page)
         known = _decisive(known, now=self.clock.epoch(), policy=self.config.policy)
         state.learn(facts._replace(known=known, source=Source.FETCHED))
-        self._step(state)  # a parser of the project may raise here
+        self._step(state)  # sets ``state.step`` by the new facts
 
     def _is_settled(self, state: SiteState) -> bool:
-        """Return whether a fetch is unnecessary, because no request waits or the site is known."""
+        """Return whether the attempt can end without a fetch.
+
+        It can if the crawl closes, if no request waits, or if the step is not Ask.
+        """
         if self._closing or state.page is None:
             return True
         return not isinstance(self._step(state), Ask)
 
     async def _claimed(self, state: SiteState, page: Request) -> float:
-        """Claim the site, and use a stored copy or failure that is news.
+        """Claim the site. Return the remaining seconds of another process's claim, or 0.
 
-        Return the remaining seconds of another process's claim, 0 if the claim succeeded.
+        A stored copy or failure that is newer than the known one is learnt. If it settles an
+        unknown site, nothing is claimed.
         """
         secs = self.config.timeout_secs + _CLAIM_SPARE_SECS
         is_first = state.known is None
         claimed = await self.store.claim(state.site, secs=secs, unless_known=is_first)
         await self._take_stored(state, claimed.known, page)
         if is_first and claimed.known is not None and not self._is_settled(state):
-            # The site was not claimed, because the storage has a copy or failure.
+            # The storage has a copy or failure, so the first call claimed nothing. But the copy or
+            # failure does not settle the site.
             claimed = await self.store.claim(state.site, secs=secs, unless_known=False)
             await self._take_stored(state, claimed.known, page)
         if is_first and state.known is None and not claimed.held_secs:
@@ -226,11 +239,14 @@ class Retriever:
         return after_answer(result, known, now=now, policy=policy, jitter=chance, began=began)
 
     async def take_last(self, state: SiteState, page: Request) -> None:
-        """Use the stored copy or failure of an unknown site, however old, without an attempt."""
+        """Learn the stored copy or failure of an unknown site, even if expired. Do not fetch."""
         await self._take_stored(state, await self.store.get(state.site), page)
 
     async def _take_stored(self, state: SiteState, stored: Known | None, page: Request) -> None:
-        """Use a copy or failure in the storage, if it is news and useful under the settings."""
+        """Learn *stored*, adapted to the settings, if it is newer than the known one.
+
+        *stored* is ignored if it is of no use under the settings (``judged``).
+        """
         policy, now, before = self.config.policy, self.clock.epoch(), state.known
         known = judged(stored, policy=policy, max_bytes=self.config.max_bytes)
         if known is None or not (before is None or is_news(known, before, now=now)):
@@ -247,7 +263,10 @@ class Retriever:
             self.announcer.learnt(state.site, step.copy)
 
     async def _read(self, state: SiteState, copy: Copy | None, page: Request) -> Facts:
-        """Return the facts in the file of *copy*: the known facts if the file is unchanged."""
+        """Return the facts in the file of *copy*, or the known facts if the file is unchanged.
+
+        The facts are empty if there is no *copy*, or no file with rules that decide.
+        """
         if copy is None or standing_of(copy, self.config.policy).access is not Access.BY_RULES:
             return Facts()
         before = last_copy(state.known)
@@ -283,16 +302,20 @@ class Retriever:
 
 
 def _met(stored: Known, known: Known | None, *, now: float) -> Known:
-    """Return *stored*. A failure counts from the first failure that this crawl has seen."""
+    """Return *stored*. The ``since`` of a failure becomes the first failure in this crawl.
+
+    So a crawl waits for the whole KOSTER_DEFER_LIMIT_SECS, even if the site failed before.
+    """
     if isinstance(stored, Copy):
         return stored
     return replace(stored, since=known.since if isinstance(known, Failure) else now)
 
 
 def _decisive(known: Known, *, now: float, policy: Policy) -> Known:
-    """Return *known*, valid for at least a second, so that the waiting requests are decided.
+    """Return *known*. A copy, or the failure of a site given up, is valid for a second or more.
 
-    Storing and parsing take time, so a short life may be over already.
+    Storing and parsing take time. Without this second, a short life could be over before the
+    waiting requests are decided.
     """
     if isinstance(known, Copy):
         return known if known.expires >= now + 1 else replace(known, expires=now + 1)

@@ -1,4 +1,4 @@
-"""Connections for robots.txt in the download handlers with a limited number.
+"""Gives more connections to download handlers that limit the number of connections.
 
 Scrapy's handlers of aiohttp and httpx open at most CONCURRENT_REQUESTS connections. A hanging
 robots.txt would take a connection from the pages of healthy sites. So the add-on builds these
@@ -22,13 +22,13 @@ _LIMITED = {"AiohttpDownloadHandler", "HttpxDownloadHandler"}
 
 
 def make_room(settings: BaseSettings) -> None:
-    """Set DOWNLOAD_HANDLERS, so limited handlers get connections for robots.txt."""
+    """Wrap limited handlers in DOWNLOAD_HANDLERS, to give them connections for robots.txt."""
     has_reactor = settings.getbool("TWISTED_REACTOR_ENABLED", default=True)
     given = settings["DOWNLOAD_HANDLERS"]
     for scheme in ("http", "https"):
         handler = None
         if scheme in given:
-            # A path that cannot be loaded is for Scrapy to report.
+            # If the path cannot be loaded, Scrapy reports it later.
             with suppress(Exception):
                 handler = load_object(given[scheme])
             if not _is_limited(handler):
@@ -36,7 +36,7 @@ def make_room(settings: BaseSettings) -> None:
         elif has_reactor:
             continue
         # Without a reactor, Scrapy changes DOWNLOAD_HANDLERS_BASE after the add-ons, with the
-        # priority "project".
+        # priority "project". A lower priority here would have no effect.
         priority = max(given.getpriority(scheme) or 0, SETTINGS_PRIORITIES["project"])
         given.set(scheme, RoomyHandler(scheme, handler), priority)
 
@@ -46,15 +46,15 @@ def _is_limited(handler: Any) -> bool:
 
 
 def is_of_scrapy(handler: object) -> bool:
-    """Return whether a value of DOWNLOAD_HANDLERS is Scrapy's default handler with room."""
+    """Return whether *handler*, in DOWNLOAD_HANDLERS, is a RoomyHandler of Scrapy's default."""
     return isinstance(handler, RoomyHandler) and handler.is_default
 
 
 class RoomyHandler:
-    """A value of DOWNLOAD_HANDLERS that builds a handler."""
+    """A value of DOWNLOAD_HANDLERS that builds a handler with connections for robots.txt."""
 
     def __init__(self, scheme: str, handler: Any) -> None:
-        """Build *handler* for *scheme*, or the default handler if None."""
+        """*handler* is the class to build, or None for Scrapy's default handler of *scheme*."""
         self._scheme = scheme
         self._handler = handler
         self.is_default = handler is None
@@ -65,7 +65,7 @@ class RoomyHandler:
         return f"RoomyHandler({self._scheme!r}, {self._handler!r})"
 
     def __call__(self, crawler: Crawler) -> Any:
-        """Return a handler with connections for robots.txt."""
+        """Return the handler, with connections for robots.txt if its connections are limited."""
         settings = crawler.settings
         handler = self._handler or load_object(settings["DOWNLOAD_HANDLERS_BASE"][self._scheme])
         places = settings.getint("CONCURRENT_REQUESTS")
@@ -77,11 +77,11 @@ class RoomyHandler:
         return build_from_crawler(handler, view)
 
     from_crawler = __call__
-    """Scrapy calls this method, and accepts only a value that can be called."""
+    """Scrapy calls ``from_crawler``, but accepts only an object that is callable, too."""
 
 
 class _WithSettings:
-    """A crawler with different settings."""
+    """A view of a crawler with other settings."""
 
     def __init__(self, crawler: Crawler, settings: BaseSettings) -> None:
         self._crawler = crawler

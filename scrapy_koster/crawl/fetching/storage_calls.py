@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 _CALL_SECS = 5.0
 """The time limit of a call in a thread, unless KOSTER_TIMEOUT_SECS is less."""
-# The pause after a failure: 1 second, doubled up to 30 until a call succeeds; 30 at once if a call
-# hangs. So a locked database does not cost a time-out for every site.
+# After a failure, the storage is not called for 1 second. The pause doubles up to 30 seconds, until
+# a call succeeds. If a call hangs, the pause is 30 seconds at once. So a locked database does not
+# cost a time-out for every site.
 _REST_SECS, _REST_MOST_SECS = 1.0, 30.0
 _THREADS = 8
 _TOGETHER = 64
@@ -47,9 +48,10 @@ _TOGETHER = 64
 class StorageCalls:
     """The storage of the settings, opened by ``open`` or by the first call.
 
-    If ``blocking`` is False, the storage is called in the loop. If the storage has
-    ``call_together``, like RedisStorage, a thread sends the waiting calls together. Up to eight
-    threads call another storage. A failed or hanging call is a miss. The first failure is logged.
+    A storage whose ``blocking`` is False is called in the loop. For a storage with
+    ``call_together``, like RedisStorage, one thread makes the waiting calls together. Up to eight
+    threads call any other storage. After a failed or hanging call, the crawl goes on as if nothing
+    were stored, except in ``visit``. The first failure is logged.
     """
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
@@ -71,25 +73,26 @@ class StorageCalls:
         self._waiting: deque[_Call] = deque()
         self._hanging: list[_Call] = []
         self._claims: set[Site] = set()
-        """Sites that this process may have claimed: the answer to a claim can be lost."""
+        """Sites that this process has claimed, or may have claimed if the answer was lost."""
         self._rests_until = LONG_AGO
         self._fails_since = NEVER
         self._visits_fail_since = LONG_AGO
-        """``LONG_AGO`` until the storage has worked for the first time."""
+        """``LONG_AGO`` before the first successful call, ``NEVER`` while visits succeed."""
         self._closed = False
 
     async def open(self) -> None:
-        """Open the storage, so the first request does not wait."""
+        """Open the storage, so that the first call does not wait for this."""
         await self._call("")
 
     async def get(self, site: Site) -> Known | None:
-        """Return the stored copy or failure of *site*, or None if the storage fails."""
+        """Return the stored copy or failure of *site*, if any. None if the storage fails."""
         return await self._call("get", site, read=sound)
 
     async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
-        """Claim *site* for *secs*. If the storage fails or has no claims, the claim succeeds.
+        """Claim *site* for *secs* seconds, and return the result.
 
-        With *unless_known*, a site with a stored copy or failure is not claimed.
+        With *unless_known*, a site with a stored copy or failure is not claimed. If the storage
+        fails or has no claims, the claim succeeds.
         """
         if not self._has_claims:
             return Claimed(await self.get(site) if unless_known else None, 0.0)
@@ -101,7 +104,7 @@ class StorageCalls:
         return claimed
 
     async def put(self, site: Site, known: Known) -> None:
-        """Store a copy or failure of *site*, which ends the claim."""
+        """Store *known*, a copy or failure of *site*. This ends the claim."""
         owner = (self._owner,) if self._has_claims else ()
         if await self._call("put", site, known, *owner):
             self._claims.discard(site)
@@ -113,11 +116,12 @@ class StorageCalls:
             await self._call("release", site, self._owner)
 
     async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:
-        """Return the seconds until a visit to *host* may begin, 0 if the visit is recorded.
+        """Return the seconds until a visit to *host* may begin, 0 if it may begin now.
 
-        Visits of the processes with this storage are *secs* apart. A visit that has *begun* is
-        recorded in any case. If a storage that has worked fails, visits of another process are
-        unknown: no visit begins for KOSTER_DEFER_LIMIT_SECS at most.
+        The storage records a visit that may begin, so that the visits of all its processes are
+        *secs* apart. A visit that has *begun* is recorded in any case. If a storage fails after it
+        has worked, the visits of other processes are unknown. Then no visit begins until the
+        storage answers, for KOSTER_DEFER_LIMIT_SECS at most.
         """
         if not self._has_visits:
             return 0.0
@@ -147,7 +151,7 @@ class StorageCalls:
     async def _call(
         self, method: str, *args: Any, read: Callable[[Any], Any] = lambda _: True, **how: Any
     ) -> Any | None:
-        """Return the result of *method*, read by *read*, or None if the storage fails."""
+        """Return the result of *method*, read by *read*. None if the storage fails or pauses."""
         self._hanging = [call for call in self._hanging if not call.outcome.done()]
         if self._hanging or self._clock.now() < self._rests_until:
             self._stats.inc_value("koster/storage/error")
@@ -159,9 +163,9 @@ class StorageCalls:
             else:
                 self._make([call])
             result = read(_checked(call.outcome.result()))
-        except CANCELLED:  # the loop ends, which is no failure of the storage
+        except CANCELLED:  # the crawl or the loop ends, and the storage has not failed
             raise
-        except Exception as error:  # noqa: BLE001  # of the project's storage
+        except Exception as error:  # noqa: BLE001  # an error of the project's storage
             self._failed(error)
             return None
         if method:
@@ -196,10 +200,10 @@ class StorageCalls:
                 error=error,
             )
 
-    # In a thread, if the storage is blocking.
+    # These methods run in a thread if the storage is blocking.
 
     def _make_waiting(self) -> None:
-        """Make the waiting calls together, if an earlier message has left some."""
+        """Make up to 64 waiting calls together. An earlier run may have made all of them."""
         count = min(len(self._waiting), _TOGETHER)
         if count:
             self._make([self._waiting.popleft() for _ in range(count)])
@@ -213,7 +217,7 @@ class StorageCalls:
                 outcomes = storage.call_together([call[:3] for call in calls])
             elif method:
                 outcomes = [getattr(storage, method)(*args, **how)]
-        except BaseException as error:  # noqa: BLE001  # raised in the loop
+        except BaseException as error:  # noqa: BLE001  # ``_checked`` raises it in the loop
             outcomes = [error] * len(calls)
         for call, outcome in zip(calls, outcomes, strict=True):
             call.outcome.set_result(outcome)
@@ -222,14 +226,14 @@ class StorageCalls:
         with self._opening:
             if self._storage is None:
                 opened = self._config.open_storage(self._robot)
-                if self._closed:  # the crawl has ended meanwhile
+                if self._closed:  # the crawl has closed during the opening
                     opened.close()
                 self._storage = opened
             return self._storage
 
 
 class _Call(NamedTuple):
-    """A method of the storage with arguments; the method "" opens the storage."""
+    """A call of a method of the storage. The method "" only opens the storage."""
 
     method: str
     args: tuple[Any, ...]
@@ -239,7 +243,7 @@ class _Call(NamedTuple):
 
 
 def _checked(outcome: Any) -> Any:
-    """Return the *outcome* of a method. Raises StorageError for an exception."""
+    """Return *outcome*. Raises StorageError if *outcome* is an exception."""
     if isinstance(outcome, StorageError):
         raise outcome
     if isinstance(outcome, BaseException):  # asyncio's CancelledError would end the crawl
@@ -254,9 +258,10 @@ def _sound_claim(claimed: object) -> Claimed:
 
 
 class Threads:
-    """Up to *most* daemon threads for calls that may hang.
+    """Up to *most* threads for calls that may hang.
 
-    The first calls start the threads. The process can end while a call hangs.
+    Each of the first *most* calls starts a thread. The threads are daemons, so the process can end
+    while a call hangs.
     """
 
     def __init__(self, most: int) -> None:
@@ -265,7 +270,10 @@ class Threads:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
 
     def run(self, call: Callable[[], object]) -> Deferred[None]:
-        """Return a Deferred that fires when a thread has made *call*, which raises no error."""
+        """Make *call* in a thread. Return a Deferred that fires afterwards.
+
+        *call* must not raise.
+        """
         ended: Deferred[None] = Deferred()
         in_loop = _caller_in_loop()
 
@@ -281,21 +289,21 @@ class Threads:
         return ended
 
     def close(self) -> None:
-        """End the threads after their current calls."""
+        """End the threads after the calls in the queue."""
         for _ in range(self._started):
             self._calls.put(None)
 
     def _work(self) -> None:
         while call := self._calls.get():
             call()
-            del call  # an idle thread keeps no call alive
+            del call  # so that an idle thread does not keep the call in memory
 
 
 def _caller_in_loop() -> Callable[..., Any]:
-    """Return the loop's function that threads use to call a function in the loop."""
+    """Return the function with which a thread calls a function in the loop."""
     if is_asyncio_available():
         return asyncio.get_running_loop().call_soon_threadsafe
-    from twisted.internet import reactor  # noqa: PLC0415  # it would install one
+    from twisted.internet import reactor  # noqa: PLC0415  # at the top it would install a reactor
 
     loop: Any = reactor
     return loop.callFromThread  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The requests of a fetch, and the answers in their responses."""
+"""Sends the requests of a fetch, and reads the answers in the responses."""
 
 from __future__ import annotations
 
@@ -48,38 +48,39 @@ _CREDENTIALS = {"http_user", "http_pass", "http_auth_domain"}
 
 @dataclass(eq=False)
 class Transfer:
-    """The requests of a fetch."""
+    """Sends the requests of a fetch: the first request, and a request for each redirect."""
 
     crawler: Crawler
     config: Config
     page: Request
     """The request of the crawl that needs the robots.txt."""
     stale: Copy | None
-    """The expired copy, to be revalidated."""
+    """The expired copy to revalidate, or None."""
     is_proxied: bool = False
     """Whether the last request was sent to a proxy."""
     address: str = ""
-    """The IP address of the last answer; "" if unknown, or with a proxy."""
+    """The IP address from which the last response came; "" if unknown, or from a proxy."""
     exchanges: list[Exchange] = field(default_factory=list)
-    """The requests and responses, if there is an archive."""
+    """The requests and responses for the archive. Empty without KOSTER_ARCHIVE."""
     _is_plain: bool = True
     """Whether the request asks for uncompressed text."""
     _digest: str = ""
 
     def __post_init__(self) -> None:
-        """Begin the time of the transfer."""
+        """Begin the time limit of the fetch."""
         self._clock = clock_of(self.crawler)
         self._until = self._clock.now() + self.config.timeout_secs
 
     @property
     def is_over(self) -> bool:
-        """Whether the time is over. The current request has been cancelled then."""
+        """Whether the time limit has passed, at which the current request is cancelled."""
         return self._clock.now() >= self._until
 
     async def get(self, url: str) -> Answer | NoAnswer:
-        """Return the answer to a request for *url*.
+        """Return the answer to a request for *url*, or the failure.
 
-        A middleware can replace the request, or answer in place of the site.
+        A downloader middleware can replace the request, or answer in place of the site.
+        Errors of the download are raised.
         """
         self._is_plain = not is_zyte_api(self.crawler, url)
         request = robots_request(
@@ -89,28 +90,31 @@ class Transfer:
             self._digest = self.address = ""
             try:
                 result = await through_middlewares(self.crawler, self._send, request)
-            except CANCELLED:  # by a handler: if not, nobody waits for this answer
+            except CANCELLED:  # if not by a handler, the result is not used
                 return NoAnswer("a download handler has cancelled its download")
             finally:
                 self.is_proxied = "proxy" in request.meta
             if isinstance(result, Response):
                 digest = self._digest or digest_of(result.body)
-                result = _without_coding(result, self.config.max_bytes)  # of a middleware
+                result = _without_coding(result, self.config.max_bytes)  # if a middleware answered
                 return _answer_of(result, self.config.max_bytes, digest)
             request = result
-            if self.is_over:  # the middleware has replaced a cancelled request
+            if self.is_over:  # a middleware has replaced a request that was cancelled
                 break
         return NoAnswer("a downloader middleware replaces the request again and again")
 
     async def _send(self, request: Request) -> Response:
-        """Return the decoded response to *request*. A middleware can call this several times."""
+        """Return the decoded response to *request*. Middlewares can call this several times.
+
+        Raises RuntimeError if a signal handler of the project stops the download.
+        """
         limit = request.meta[MARK] = AnswerLimit(self.config.max_bytes)
         began = self._clock.epoch()
         tell = partial(
             self.crawler.signals.send_catch_log, request=request, spider=self.crawler.spider
         )
         tell(signals.request_reached_downloader)
-        # A middleware may have set these headers for every request of the crawl.
+        # A middleware may set Range or Accept-Encoding for every request of the crawl.
         request.headers.pop("Range", None)
         if self._is_plain:
             request.headers["Accept-Encoding"] = "identity"
@@ -134,7 +138,10 @@ class Transfer:
 
 
 def count_bytes(data: bytes, request: Request) -> None:
-    """Count a piece of a body, if it is the body of a robots.txt."""
+    """Count *data*, a piece of a body, if *request* is for a robots.txt.
+
+    Raises StopDownload at the limit.
+    """
     limit: AnswerLimit | None = request.meta.get(MARK)
     if limit is not None:
         limit.count_body(data)
@@ -143,16 +150,16 @@ def count_bytes(data: bytes, request: Request) -> None:
 def robots_request(
     url: str, page: Request, stale: Copy | None, *, config: Config, plain: bool
 ) -> Request:
-    """Return a request for *url* that uses the connection of *page*.
+    """Return a request for the robots.txt at *url*, with the connection of *page*.
 
     A *stale* copy of *url* is revalidated (3.4). With *plain* the request asks for uncompressed
-    text. Credentials of *page* are sent only to the host of *page*.
+    text. Credentials of *page* are sent only to the host of *page*, and not over http after https.
     """
     meta = _meta(page, config)
-    # If a header is set, even without a value, DEFAULT_REQUEST_HEADERS does not set it.
+    # No Cookie is sent: DEFAULT_REQUEST_HEADERS does not replace an empty header.
     headers: dict[str, Any] = {"Cookie": []}
     if plain:
-        # An uncompressed file can be cut at KOSTER_MAX_BYTES.
+        # Only an uncompressed file can be cut at KOSTER_MAX_BYTES.
         headers |= {"Accept": "text/plain, */*;q=0.1", "Accept-Encoding": "identity"}
     if "User-Agent" in page.headers:
         headers["User-Agent"] = page.headers.getlist("User-Agent")
@@ -170,7 +177,10 @@ def robots_request(
 
 
 def _is_elsewhere(url: str, page: Request) -> bool:
-    """Return whether *url* has another host than *page*, or leaves https."""
+    """Return whether credentials of *page* must not be sent to *url*.
+
+    *url* has another host, or leaves https.
+    """
     there, here = site_of(url), site_of(page.url)
     if there is None or here is None:
         return True
@@ -178,9 +188,12 @@ def _is_elsewhere(url: str, page: Request) -> bool:
 
 
 def _meta(page: Request, config: Config) -> dict[str, Any]:
-    """Return meta with the connection of *page*, which disables retries, redirects, cookies, ..."""
+    """Return the meta of a request for a robots.txt with the connection of *page*.
+
+    The meta also disables retries, redirects, cookies, the HTTP cache and the offsite filter.
+    """
     meta = {key: page.meta[key] for key in config.page_meta if key in page.meta}
-    if "_scheme_proxy" in page.meta:  # from the environment, where https can have another proxy
+    if "_scheme_proxy" in page.meta:  # from the environment, which can have a proxy per scheme
         meta.pop("proxy", None)
     if "proxy" in meta and "_auth_proxy" in page.meta:
         meta["_auth_proxy"] = page.meta["_auth_proxy"]
@@ -194,7 +207,7 @@ def _meta(page: Request, config: Config) -> dict[str, Any]:
         "dont_cache": True,
         "handle_httpstatus_all": True,
         "autothrottle_dont_adjust_delay": True,
-        "download_timeout": config.timeout_secs + 1,  # the fetcher ends the fetch before
+        "download_timeout": config.timeout_secs + 1,  # the fetcher ends the fetch earlier
         "download_maxsize": 0,
         "download_warnsize": 0,
         "download_fail_on_dataloss": True,
@@ -202,18 +215,19 @@ def _meta(page: Request, config: Config) -> dict[str, Any]:
 
 
 def _is_whole(response: Response) -> bool:
-    """Return whether the body of *response* is as long as its header says."""
+    """Return whether the body of *response* is as long as its Content-Length."""
     return response.headers.get("Content-Length") == b"%d" % len(response.body)
 
 
 def _is_file(response: Response) -> bool:
-    """Return whether the body of *response* is a robots.txt, by its status."""
+    """Return whether *response* has a status (2xx) with which its body is the robots.txt."""
     return standing_stated(response.status) is Standing.OBEYED
 
 
 def _without_coding(response: Response, max_bytes: int) -> Response:
-    """Return *response* decoded and without Content-Encoding. Raises ResponseDataLossError.
+    """Return *response* with its body decoded, and without Content-Encoding.
 
+    Raises ResponseDataLossError if a robots.txt cannot be decoded. Another body becomes empty.
     Scrapy's middleware would decode a cut body without an error.
     """
     codings = codings_in(_joined(response.headers.getlist("Content-Encoding")))
@@ -230,12 +244,13 @@ def _without_coding(response: Response, max_bytes: int) -> Response:
 
 
 def _answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAnswer:
-    """Return the answer in *response*, within the limits of section 6.
+    """Return the answer in *response*, with its body cut at *max_bytes* (section 6).
 
-    *digest* is the digest of the received body.
+    The answer is a failure if the headers are too long, or a gzip file is broken. *digest* is the
+    digest of the body as received.
     """
     lines = [(name, _joined(values)) for name, values in dict.items(response.headers)]
-    # With most handlers this is the only limit.
+    # With most handlers, this is the only limit of the headers.
     if sum(len(name) + len(value) for name, value in lines) > HEADERS_MAX_BYTES:
         return NoAnswer(HEADERS_TOO_LONG)
     headers = {name.decode("latin-1").lower(): value for name, value in lines}
@@ -277,5 +292,5 @@ def _joined(values: list[bytes]) -> str:
 
 
 def _lines(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
-    # Headers.items() would look up the names again.
+    # Headers.items() is slower: it looks up every name again.
     return tuple((name, value) for name, values in dict.items(headers) for value in values)

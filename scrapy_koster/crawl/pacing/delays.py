@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.site import Site
 
 _LONGEST_SECS = 366 * 86400.0
-# Event loops are not more exact.
+# A shorter delay is ignored, because the timers of event loops are not more exact.
 _LEAST_SECS = 0.001
 _SITES_NAMED = 20
 
 
 class Delays:
-    """Reads the delays of sites, once for a site and a robot. A site is logged once."""
+    """Reads the delays of sites: once for a robot, until the facts about the site change.
+
+    The delay of a site is logged once.
+    """
 
     def __init__(self, crawler: Crawler, config: Config, robot: Robot) -> None:
         self._log = Log(__name__, crawler)
@@ -39,8 +42,9 @@ class Delays:
     def secs_of(self, state: SiteState, robot: str) -> float:
         """Return the delay of a site in seconds, 0 if the site has no delay.
 
-        This is the longest delay that the site requests for the names of the crawl, including
-        *robot*. If the delay of a name is too long, only requests of this name are refused.
+        The site may request a delay for each name that the crawl uses, including *robot*: the
+        longest is returned. A delay that is too long is left out, because it only refuses the
+        requests of this name.
         """
         if state.delays is None:
             state.delays = {}
@@ -58,7 +62,7 @@ class Delays:
         return self._pace.too_long((state.delays or {}).get(robot))
 
     def _kept(self, delay: Delay | None) -> float:
-        """Return the seconds between two visits for *delay*, 0 for no delay."""
+        """Return the seconds between two visits for *delay*, 0 for no delay or a refused one."""
         if delay is None or delay.secs < _LEAST_SECS:
             return 0.0
         is_refused = self._pace.too_long(delay) is not None and not self._dry_run
@@ -72,7 +76,7 @@ class Delays:
                 error,
                 site=state.site,
             )
-            self._is_new(state.site)  # no second line about the same delay
+            self._is_new(state.site)  # so that the delay is not logged again
 
         delay = delay_or_limit(state.facts.parser, robot, pace=self._pace, failed=failed)
         if delay is not None and delay.secs >= _LEAST_SECS and self._is_new(state.site):
@@ -80,7 +84,7 @@ class Delays:
         return delay
 
     def _is_new(self, site: Site) -> bool:
-        """Return whether the delay of the site has not been logged before."""
+        """Return whether the delay of the site has not been logged before. Mark it as logged."""
         is_new = site not in self._logged
         self._logged[site] = None
         return is_new

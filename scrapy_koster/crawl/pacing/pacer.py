@@ -1,16 +1,17 @@
 """Crawl-delay: visits to a host are at least its delay apart (KOSTER_CRAWL_DELAY).
 
-The sites of a host share the longest of their delays, whatever the scheme and the port. A request
-that has to wait is parked in the scheduler, or waits in place if another part of the crawl has sent
-this request to the downloader. Neither uses a place of the downloader. See docs/pacing.md.
+The sites of a host, with any scheme and port, share the longest of their delays. A request that has
+to wait is parked in the scheduler, or waits in place if it is in the downloader already. In both
+cases, the request uses no place of CONCURRENT_REQUESTS. See docs/pacing.md.
 
 When a host can be visited and requests wait, the visit is claimed in the storage, because another
-process may visit the host, too. Then a single request gets the turn, for half a delay. The visit
-begins when the request is sent. If the turn is over by then, for example because the request waited
-in its slot, the visit is claimed again.
+process may visit the host, too. Then one request gets the turn, which lasts for half a delay. The
+visit begins when the request is sent. If the turn is over by then, for example because the request
+waited in its slot, the visit is claimed again.
 
-The next visit can begin one delay after the response, or after sending plus 0.5 s, whichever is
-earlier: sites receive a request some time after sending. After a robots.txt, the response counts.
+The delay counts from the response, or from 0.5 s after sending if this is earlier: by then, the
+site has received the request. For a robots.txt, the delay always counts from the response. The next
+visit does not begin before the response.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ if TYPE_CHECKING:
 _LATE_MOST_SECS = 0.5
 _TURN_LEAST_SECS = 0.05
 _RETRY_SECS = 1.0
-# A crawl that only waits, for at least so many seconds, logs this once in so many seconds.
+# An idle crawl logs a wait of at least _LONG_SECS, once in _TELL_SECS.
 _LONG_SECS = 5.0
 _TELL_SECS = 60.0
-# A copy is fresh for at least so many visits.
+# A copy of a host with a delay is fresh for at least the time of this number of visits.
 _VISITS = 10
 # The gap of a visit that is recorded before the delay of its host is known.
 _FIRST_SECS = 1.0
@@ -76,17 +77,17 @@ class Host:
 
     name: str
     gap: float = 0.0
-    """The seconds between two visits: the longest delay of its sites, at least DOWNLOAD_DELAY."""
+    """The seconds between two visits: the longest delay of the sites, at least DOWNLOAD_DELAY."""
     next_visit: Instant = LONG_AGO
     turn: object | None = None
-    """The visitor with the turn. ``_PARKED``: the next parked request that comes out."""
+    """The visitor with the turn, or None. ``_PARKED``: the next parked request that comes out."""
     turn_until: Instant = LONG_AGO
     under_way: int = 0
-    """Number of requests without a response."""
+    """Number of visits that have begun and have no response yet."""
     giving: Deferred[Any] | None = None
     """The running call of ``Pacer._give_turns``."""
     waiters: dict[Deferred[bool], Visitor] = field(default_factory=dict)
-    """The visitors in place."""
+    """The visitors that wait in place, by the Deferred of the wait."""
 
 
 class Pacer:
@@ -123,7 +124,7 @@ class Pacer:
     def open(self, waiting: Waiting) -> None:
         """Pace requests from now on.
 
-        Requests wait within the context *waiting* before the download handler sends them.
+        A request that waits in place does so within the context that *waiting* returns.
         """
         self._waiting = waiting
         self._engine.hooks.send_within(self._sent_within)
@@ -143,9 +144,9 @@ class Pacer:
         """Return the host of *url* if the host requests a delay, or None."""
         try:
             state = self._records.state_of(url)
-        except ValueError:  # the middleware raises it again, for the errback of the request
+        except ValueError:  # the middleware raises this error, too, for the errback of the request
             return None
-        # The delay may have become known while the page waited in its slot.
+        # Read the delay again: it may have become known while the page waited in its slot.
         return None if state is None else self._host_of_site(state, self._robot.name)
 
     def _host_of_site(self, state: SiteState, robot: str) -> Host | None:
@@ -159,7 +160,7 @@ class Pacer:
         gap = max(secs, self._own_secs)
         if gap > host.gap:
             host.gap = gap
-            # The fetch of the robots.txt was a visit. The storage knows earlier visits.
+            # The fetch of this robots.txt was a visit. The storage knows visits before this crawl.
             if state.facts.source is Source.FETCHED:
                 host.next_visit = max(host.next_visit, self._clock.now() + gap)
         return host
@@ -178,11 +179,11 @@ class Pacer:
     def parks(self, request: Request, state: SiteState) -> bool:
         """Return whether *request* has to wait for its host. If so, park *request*.
 
-        If parked requests have the turn, *request* gets the turn.
+        If the turn is for the next parked request that comes out, *request* gets the turn.
         """
         try:
             host = self.held(request, state, self._robot.name_of(request))
-        except Exception:  # noqa: BLE001  # the middleware raises it again, for the errback
+        except Exception:  # noqa: BLE001  # the middleware raises this error, too
             return False
         if host is None:
             return False
@@ -204,12 +205,12 @@ class Pacer:
         if waits(step):
             return None
         delay, now = self.too_long(state, robot), self._clock.epoch()
-        # A forbidden request is refused at once.
+        # A forbidden request does not wait, because it will be refused.
         decision = decide(url, robot, state, step, delay=delay, config=self._config, now=now)
         return host if decision.allowed else None
 
     def has_waiting(self) -> bool:
-        """Return whether requests wait for a host. The crawl is idle: log the wait, if long."""
+        """Return whether requests wait for a host. In an idle crawl, a long wait is logged."""
         waiting = [host for host in self._hosts.values() if self._is_awaited(host)]
         now = self._clock.now()
         if waiting and now >= self._tell_at:
@@ -240,17 +241,20 @@ class Pacer:
         return await maybe_deferred_to_future(given)
 
     def want(self, host: Host) -> None:
-        """Give turns to the waiting requests of *host* when their time has come."""
+        """Begin to give turns to the requests that wait for *host*, if no visit is under way."""
         if not (self._is_closed or host.under_way or host.giving) and self._is_awaited(host):
             host.giving = deferred_from_coro(self._give_turns(host))
             host.giving.addErrback(lambda failure: failure.trap(*CANCELLED))
 
     async def _give_turns(self, host: Host) -> None:
-        """Give turns until a visit begins. The end of the visit calls ``want`` again."""
+        """Give turns until a visit begins or no request waits.
+
+        The end of the visit calls ``want`` again.
+        """
         try:
             while self._is_awaited(host) and not host.under_way:
                 secs: Any = max(0.0, min(self._secs_left(host), TIMER_MOST_SECS))
-                await self._clock.sleep(secs)  # also for 0 s, so that ``giving`` is set by then
+                await self._clock.sleep(secs)  # even 0 s, so that ``want`` has set ``giving``
                 self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
                 if self._secs_left(host) <= 0:
                     await self._claim(host)
@@ -258,7 +262,7 @@ class Pacer:
             host.giving = None
 
     def _secs_left(self, host: Host) -> float:
-        """Return the seconds until a turn can be given. 0 or less if now."""
+        """Return the seconds until a turn can be given, 0 or less if it can be given now."""
         now = self._clock.now()
         left = host.next_visit - now
         if now < host.turn_until:
@@ -268,12 +272,15 @@ class Pacer:
         return left
 
     async def _claim(self, host: Host) -> None:
-        """Claim a visit, and give the turn to the first request that waits."""
+        """Claim a visit. If the claim succeeds, give the turn to a waiting request.
+
+        Requests in place come first.
+        """
         asked_at = self._clock.now()
         left = await self._store.visit(host.name, host.gap)
         now = self._clock.now()
         host.next_visit = max(host.next_visit, now + left)
-        # A visit may have begun without a turn meanwhile.
+        # During the claim, a visit without a turn may have begun.
         if host.next_visit > now or host.under_way or not self._is_awaited(host):
             return
         host.turn_until = max(asked_at + host.gap / 2, now + _TURN_LEAST_SECS)
@@ -289,7 +296,7 @@ class Pacer:
     # A visit.
 
     def _sent_within(self, request: Request) -> AbstractAsyncContextManager[None] | None:
-        # A request for a robots.txt is sent within ``asking``.
+        # The Fetcher sends requests for a robots.txt within ``asking``.
         host = None if is_for_robots_txt(request) else self._host_of(request.url)
         return None if host is None else self._visit(host, request)
 
@@ -311,15 +318,16 @@ class Pacer:
         finally:
             host.under_way -= 1
             answered = self._clock.now()
-            if isinstance(visitor, Request):  # when a robots.txt was sent is not known exactly
+            if isinstance(visitor, Request):  # the time of sending a robots.txt is not exact
                 answered = min(answered, began + _LATE_MOST_SECS)
             host.next_visit = max(host.next_visit, answered + host.gap)
             self.want(host)
 
     async def _begin(self, host: Host, visitor: Visitor) -> None:
-        """Claim the visit of *visitor*, after waiting for another turn if necessary.
+        """Claim the visit of *visitor*. Without a valid turn, wait for a turn if necessary.
 
-        A redirect of a robots.txt has not waited for its turn before.
+        For example, a redirect of a robots.txt has no turn. Raises IgnoreRequest if the crawl
+        closes during the wait.
         """
         while True:
             now = self._clock.now()
@@ -339,24 +347,28 @@ class Pacer:
     # A robots.txt is a visit, too.
 
     async def turn_to_ask(self, state: SiteState) -> None:
-        """Wait for the turn of a robots.txt. The delay may be in an expired copy."""
+        """Wait for the turn of a robots.txt, if its host has a delay.
+
+        The delay may be known from an expired copy.
+        """
         host = self._host_of(state.site.robots_url)
         if host is not None:
             await self.wait(host, state)
 
     def asking(self, site: Site, url: str) -> AbstractAsyncContextManager[None]:
-        """Return the context of a request for the robots.txt of *site*, which is a visit.
+        """Return the context of a request for the robots.txt of *site*. The request is a visit.
 
-        *url* is the URL of the request, after redirects.
+        *url* is the URL of the request: of the robots.txt, or of a redirect.
         """
         host, state = self._host_of(url), self._records.state_of(site.robots_url)
         return nullcontext() if host is None or state is None else self._visit(host, state)
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
-        """Return *known*, fresh for at least ten visits, so that not every visit renews the copy.
+        """Return *known*. A copy of a host with a delay is made fresh for ten visits or more.
 
-        If *known* may be the first copy with a delay, the visit is recorded. Await this call before
-        storing the copy, because another process may obey a stored copy at once.
+        Otherwise most visits could be renewals of the copy. If *known* may be the first copy with a
+        delay, its fetch is recorded as a visit. Await this call before storing the copy, because
+        another process may obey a stored copy at once.
         """
         host = self._hosts.get(state.site.host)
         if isinstance(known, Copy) and host is not None:

@@ -44,8 +44,9 @@ class ParkedFile:
 
     Without a JOBDIR no request is written.
 
-    The file also has the fingerprints of the requests. If a process is killed, the
-    ``requests.seen`` of Scrapy may lack some requests, and the next run would fetch pages again.
+    The file also has the fingerprints of the requests. If a process is killed, Scrapy's
+    ``requests.seen`` may lack these requests. Without the fingerprints, the next run could fetch
+    their pages twice.
     """
 
     def __init__(self, crawler: Crawler, folder: Path | None = None) -> None:
@@ -64,7 +65,10 @@ class ParkedFile:
         return self._path is not None
 
     def resume(self) -> list[tuple[str, Place]]:
-        """Return the queues and the places of the requests that the last run has left."""
+        """Return the queue and the place of each request that the last run has left.
+
+        If the file cannot be read, the list is empty, and the file is not used in this run.
+        """
         if self._path is None or not self._path.exists():
             return []
         try:
@@ -93,7 +97,7 @@ class ParkedFile:
         except (sqlite3.Error, OSError) as error:
             self._warn(error)
             return False
-        except Exception:  # noqa: BLE001  # objects of any class, a priority of more than 64 bits
+        except Exception:  # noqa: BLE001  # not to be pickled, or a priority of more than 64 bits
             return False
         return True
 
@@ -104,11 +108,14 @@ class ParkedFile:
         return fingerprinter.fingerprint(request)
 
     def take(self, queue: str, place: Place) -> Request | None:
-        """Return the request at *place*, and delete its row. None if the request is lost."""
+        """Return the request at *place*, and delete its row. None if it cannot be loaded.
+
+        A row that cannot be loaded stays in the file.
+        """
         request = None
         try:
             row = self._opened().execute(f"SELECT request {_AT}", (queue, *place)).fetchone()
-            fields = pickle.loads(row[0])  # noqa: S301  # of write(), as Scrapy in its JOBDIR
+            fields = pickle.loads(row[0])  # noqa: S301  # written by write(), as Scrapy does
             request = request_from_dict(fields, spider=self._crawler.spider)
             self._opened().execute(f"DELETE {_AT}", (queue, *place))
         except (sqlite3.Error, OSError) as error:
@@ -148,7 +155,7 @@ class ParkedFile:
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             assert self._path is not None  # without a JOBDIR no file is used
-            # A crawl does not wait for another process that uses the file.
+            # If another process uses the file, there is an error at once (timeout=0).
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
             try:
                 self._connection.executescript(_BEGIN)

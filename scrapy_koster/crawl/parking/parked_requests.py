@@ -34,17 +34,17 @@ class SiteQueue:
     heap: list[tuple[Place, Request | None]] = field(default_factory=list)
     """Places with their requests. A request in the file is None here."""
     failure: Failure | None = None
-    """The failure for which the requests are refused after coming out."""
+    """If set, requests that come out are refused with this failure."""
     sent: list[Request] = field(default_factory=list)
-    """The last requests that came out, at most as many as a slot of the downloader takes."""
+    """Requests that came out and may still be in the downloader, at most as many as in a slot."""
 
 
 class ParkedRequests:
     """The queues of requests that wait for a site or a host.
 
-    A queue is ordered by priority, then by time. With a JOBDIR, a waiting request is in a file.
-    When a site opens, its requests stay here until the downloader has room, so that no request is
-    lost if the process is killed. Requests that cannot be written wait in memory.
+    A queue is ordered by priority, then by time. With a JOBDIR, the requests are in a file, except
+    requests that cannot be written. When a site opens, its requests come out only as the downloader
+    has room, so that the other requests stay in the file if the process is killed.
 
     No request waits here before a scheduler calls ``open``.
     """
@@ -59,15 +59,15 @@ class ParkedRequests:
         self._queues: dict[str, SiteQueue] = {}
         """The queues that have requests, by the names of sites and hosts."""
         self._open: OrderedDict[SiteQueue, bool] = OrderedDict()
-        """Queues of requests that can come out, in the order of turns.
+        """The open queues, whose requests can come out, in the order of turns.
 
-        True: a single request, because the host can be visited once.
+        The value is True if only one request can come out, for the next visit to a host.
         """
         self._count = 0
         self._backup: RedisBackup | None = None
         self.is_open = self.is_kept = False
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
-        """Requests of sites that were given up, to be refused even if the site is due again."""
+        """Requests to refuse because their site was given up, even if it is due again by then."""
 
     def __len__(self) -> int:
         return self._count
@@ -82,7 +82,7 @@ class ParkedRequests:
     def resume(self, backup: RedisBackup | None) -> list[str]:
         """Return the names of the queues that the last run has left.
 
-        From now on *backup* gets a copy of parked requests.
+        From now on *backup*, if any, gets a copy of parked requests.
         """
         self._backup, left = backup, self._file.resume()
         for name, place in left:
@@ -92,9 +92,10 @@ class ParkedRequests:
         return list(self._queues)
 
     def is_resumed(self, request: Request) -> bool:
-        """Return whether the last run has left the same request: no page is fetched twice.
+        """Return whether the last run has left the same request in the file.
 
-        If the last run was killed, its queue on disk may also contain the request.
+        If the last run was killed, its queue on disk may contain the request, too. The page must
+        not be fetched twice.
         """
         left = self._file.fingerprints
         return bool(left) and not request.dont_filter and self._file.fingerprint(request) in left
@@ -104,7 +105,8 @@ class ParkedRequests:
     def push(self, name: str, request: Request) -> None:
         """Put *request* into the queue of *name*, a site or a host, and close the queue.
 
-        A queue that is being given up stays open, and *request* is refused too.
+        A queue whose requests are refused stays open, and *request* will be refused, too. A queue
+        that lets one request out stays open, too.
         """
         queue = self._queue(name)
         if self._open.get(queue) is False and queue.failure is None:
@@ -122,14 +124,21 @@ class ParkedRequests:
         return self._queues[name]
 
     def waiting_in(self, name: str) -> int:
-        """Return the number of requests that wait in the queue of *name*, a site or a host."""
+        """Return the number of requests that wait in the queue of *name*, a site or a host.
+
+        Requests do not count if all of them can come out.
+        """
         queue = self._queues.get(name)
         return 0 if queue is None or self._open.get(queue) is False else len(queue.heap)
 
     # Requests come out.
 
     def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
-        """Let out or keep the requests of a site by their *fate*. *step* decides them."""
+        """Open the queue of a site, unless the *fate* of its requests is to wait or to be kept.
+
+        *step* decides the requests. With a JOBDIR, a request to be kept comes out, too, if it is
+        not in the file.
+        """
         queue = self._queues.get(str(state.site))
         if queue is not None and fate is Fate.KEEP:
             queue = self._unwritten_of(queue)
@@ -151,7 +160,10 @@ class ParkedRequests:
             self._open.move_to_end(queue, last=False)
 
     def _unwritten_of(self, queue: SiteQueue) -> SiteQueue | None:
-        """Move the requests of *queue* that are not in the JOBDIR to a queue, and return that."""
+        """Move the requests of *queue* that are not in the JOBDIR. Return their new queue.
+
+        Returns None if there are no such requests, or no JOBDIR.
+        """
         unwritten = [entry for entry in queue.heap if entry[1] is not None]
         if not unwritten or not self._file.lasts:
             return None
@@ -169,7 +181,10 @@ class ParkedRequests:
 
     @property
     def is_held(self) -> bool:
-        """Whether no request can come out: another worker may have taken over the requests."""
+        """Whether no request can come out, because Redis does not answer.
+
+        Another worker may have taken over the requests.
+        """
         return self._backup is not None and self._backup.is_holding
 
     def pop(self) -> Request | None:
@@ -197,7 +212,10 @@ class ParkedRequests:
         return len(queue.sent) < self._slot_size
 
     def _take(self, queue: SiteQueue) -> Request | None:
-        """Return the next request of *queue* that no other worker has or may have, or None."""
+        """Return the next request of *queue* that no other worker has taken over, or None.
+
+        If Redis does not answer, no request is taken.
+        """
         while queue.heap and not self.is_held:
             place, request = queue.heap[0]
             is_own = self._backup is None or self._backup.remove(place)
@@ -228,5 +246,5 @@ class ParkedRequests:
 
     def close(self) -> None:
         """Close the file."""
-        self._queues.clear()  # a late answer must not let requests out
+        self._queues.clear()  # so that a late answer lets no requests out
         self._file.close()

@@ -1,13 +1,13 @@
 """Copies of parked requests in the Redis of scrapy-redis, in case this worker is killed.
 
-There is a set of the names of workers. A worker has a lease and two more keys:
+Redis has a set of the names of workers. A worker has a lease, which expires, and two more keys:
 
 - ``parked``: a hash of the requests that wait in the worker, encoded as in the queue.
 - ``taken``: a set of the fields that another worker has moved into the queue after the lease
   expired. A worker that was only suspended drops these requests.
 
 Only the serializer of scrapy-redis writes and reads requests. Calls are synchronous, like the calls
-of scrapy-redis. A call waits for a second at most.
+of scrapy-redis. A call waits for about a second at most, except with a Sentinel or a Cluster.
 """
 
 from __future__ import annotations
@@ -33,22 +33,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LEASE_SECS = 30.0
-# Usually a request to a new site is parked for a shorter time, and not written.
+# The time between two writes. Usually a request to a new site is parked for a shorter time, and is
+# never written.
 TICK_SECS = 0.75
 _AT_ONCE = 500
-# The time without calls after a call without an answer, which blocks the loop for a second.
+# A call without an answer blocks the loop for a second. No call is made for this time afterwards.
 REST_SECS = 5.0
 _TIMEOUT_SECS = 1.0
-# About the most requests that a call moves from a worker.
+# About the largest number of requests that a call of the script moves.
 MOVED_AT_ONCE = 10_000
-# A worker that was suspended for longer does not notice the loss of its requests.
+# How long ``taken`` is kept. A worker that was suspended for longer crawls its requests again.
 _REMEMBERED_SECS = 7 * 24 * 3600
 
-# The push commands of scrapy-redis, by class name, because scrapy-redis may not be installed.
+# The command that pushes to a queue of scrapy-redis, by class name. The classes are not imported,
+# because scrapy-redis may not be installed.
 _PUSHES = {"PriorityQueue": "ZADD", "FifoQueue": "LPUSH", "LifoQueue": "LPUSH"}
 
 # Moves the parked requests of a worker into the queue, unless the lease of the worker is valid.
-# Returns the number of moved requests, and of requests that are left.
+# Returns the number of moved requests, and the number of requests that are still parked.
 # Requests that cannot be pushed stay parked. Needs Redis 5 or later.
 _TAKE_OVER = """
 local parked, lease, taken, workers, queue = unpack(KEYS)
@@ -82,7 +84,7 @@ return {moved, left}
 
 
 class RedisBackup:
-    """Writes requests that are parked for longer than a moment to the Redis of the queue.
+    """Copies the requests that are parked at a tick (TICK_SECS) to the Redis of the queue.
 
     A worker renews a lease. If the lease expires, another worker moves the parked requests into the
     queue.
@@ -92,7 +94,7 @@ class RedisBackup:
     """
 
     def __init__(self, log: Log, engine: Engine, clock: Clock, queue: Any, push: str) -> None:
-        """*queue* is a queue of scrapy-redis, *push* the Redis command of a push."""
+        """*queue* is a queue of scrapy-redis, *push* the Redis command that pushes to it."""
         self._log = log
         self._engine = engine
         self._clock = clock
@@ -120,16 +122,16 @@ class RedisBackup:
         self._ticking = self._clock.every(TICK_SECS, self._tick)
 
     def add(self, place: Place, request: Request) -> None:
-        """Write *request* at the next tick, unless removed from *place* by then."""
+        """Write *request* at the next tick, unless ``remove`` is called for *place* before."""
         self._unwritten[place] = request
 
     def remove(self, place: Place) -> bool | None:
-        """Remove the copy of the request at *place*, which is to come out.
+        """Return whether the request at *place* can come out. Remove its copy.
 
-        Return False if another worker has taken over the request: drop the request. Return None if
-        Redis does not answer: the request must not come out yet.
+        False: another worker has taken over the request, which is to be dropped here. None: Redis
+        does not answer, and the request must not come out yet.
         """
-        # After a failure a request may have been written, because the answer of Redis can be lost.
+        # After a failure, an ``_unwritten`` request may be in Redis: the answer can be lost.
         is_written = place not in self._unwritten or self._rests_until != LONG_AGO
         is_taken = self._try(partial(self._removed, _field(place))) if is_written else False
         if is_taken is None:
@@ -155,14 +157,17 @@ class RedisBackup:
             return bool(pipe.execute()[-1])
 
     def others_wait(self) -> bool:
-        """Return whether requests wait in other workers. True also while Redis does not answer."""
+        """Return whether requests wait in other workers, or come from dead workers just now.
+
+        True while Redis does not answer, too.
+        """
         found = self._try(self._look)
         return self.is_holding if found is None else any(found)
 
     def close(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
-        """Move the *parked* requests into the queue with *keep*, or drop the requests.
+        """Move the *parked* requests into the queue if *keep*, or drop these requests.
 
-        Return the number of requests that could not be written, and are lost.
+        Return the number of requests that are lost, because they could not be written.
         """
         if self._ticking is not None:
             self._ticking.stop()
@@ -173,10 +178,10 @@ class RedisBackup:
         return len(self._unwritten) if lost is None else lost
 
     def _hand_back(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
-        """Move the requests of this worker into the queue. Return the number of lost requests.
+        """Move the requests of this worker into the queue if *keep*. Return how many are lost.
 
-        The order matters. If the process is killed here, another worker or the next run moves the
-        rest, and no request is lost or crawled again.
+        The order of the steps matters. If the process is killed between two steps, another worker
+        or the next run moves the rest, and no request is lost or crawled again.
         """
         lost = 0
         if keep:
@@ -192,7 +197,7 @@ class RedisBackup:
         self._forget(self._me)
         return lost
 
-    # From time to time.
+    # At each tick.
 
     def _tick(self) -> None:
         now = self._clock.now()
@@ -202,7 +207,7 @@ class RedisBackup:
             self._try(self._look)
 
     def _renew(self, parked: Iterable[tuple[Place, Request]] = ()) -> int:
-        """Renew the lease, and write *parked*. Return the number that cannot be written."""
+        """Renew the lease, and write *parked*. Return how many requests cannot be encoded."""
         encoded = {place: self._encoded(request) for place, request in parked}
         written = {_field(place): data for place, data in encoded.items() if data is not None}
         with self._server.pipeline() as pipe:
@@ -217,7 +222,7 @@ class RedisBackup:
 
     def _encoded(self, request: Request) -> Any:
         try:
-            return self._queue._encode_request(request)  # noqa: SLF001  # as it pushes
+            return self._queue._encode_request(request)  # noqa: SLF001  # as for a push
         except Exception as error:  # noqa: BLE001  # a request may carry objects of any class
             self._warn(error_text(error))
             return None
@@ -227,7 +232,7 @@ class RedisBackup:
     def _look(self) -> tuple[int, int]:
         """Move the requests of dead workers into the queue.
 
-        Return the number of moved requests, and of requests that still wait in other workers.
+        Return the number of moved requests, and the number that still wait in other workers.
         """
         seen = [self._move(worker) for worker in self._others()]
         moved = sum(each for each, _ in seen)
@@ -247,7 +252,7 @@ class RedisBackup:
     def _move(self, worker: str) -> tuple[int, int]:
         """Move requests of *worker* into the queue, unless the lease of *worker* is valid.
 
-        Return the two numbers of ``_TAKE_OVER``.
+        Return the number of moved requests, and the number of requests that are still parked.
         """
         keys = [self._key(name, worker) for name in ("parked", "lease", "taken")]
         keys += [self._key("workers"), self._queue.key]
@@ -256,7 +261,7 @@ class RedisBackup:
         return moved, left
 
     def _forget(self, *workers: str) -> None:
-        """Drop the requests that are parked in *workers*."""
+        """Delete the keys of *workers*, with their parked requests."""
         with self._server.pipeline() as pipe:
             for worker in workers:
                 pipe.delete(*(self._key(name, worker) for name in ("parked", "lease", "taken")))
@@ -269,17 +274,17 @@ class RedisBackup:
     # A Redis that fails.
 
     def _try(self, call: Callable[[], T]) -> T | None:
-        """Return the result of *call*. None if Redis fails, or failed in the last seconds."""
+        """Return the result of *call*. None if Redis fails, or failed in the last REST_SECS."""
         now = self._clock.now()
         if now < self._rests_until:
             return None
         try:
             result = call()
         except Exception as error:  # noqa: BLE001  # the client may be of any class
-            # A server that refuses a call does answer, and no worker can take over requests.
+            # A server that refuses a call does answer. It refuses takeovers by other workers, too.
             if not any(kind.__name__ == "ResponseError" for kind in type(error).__mro__):
                 self._rests_until, self.is_holding = self._clock.now() + REST_SECS, True
-            # Without the text, in which a server may quote the password.
+            # Log only the class: in the text, a server may quote the password.
             self._warn(type(error).__name__)
             return None
         if self.is_holding:
@@ -307,7 +312,7 @@ def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) ->
 
 
 def _field(place: Place) -> str:
-    """Return the field of a request in Redis: score in the queue, and number."""
+    """Return the name of a request's field in ``parked``: its score in the queue, its number."""
     score, number = place
     return f"{score} {number}"
 
@@ -315,8 +320,8 @@ def _field(place: Place) -> str:
 def _prompt(server: Any) -> Any:
     """Return a client of the same server with a short timeout and without retries.
 
-    The client of scrapy-redis waits for 30 seconds, and may retry ten times. A client of a Sentinel
-    or a Cluster is returned unchanged.
+    The client of scrapy-redis waits for 30 seconds, and may retry ten times. A client with another
+    kind of pool, for example of a Sentinel or a Cluster, is returned unchanged.
     """
     pool: Any = getattr(server, "connection_pool", None)
     if type(pool).__name__ != "ConnectionPool":
@@ -334,7 +339,7 @@ def _text(name: str | bytes) -> str:
 
 
 def push_of(queue: Any) -> str | None:
-    """Return the Redis command of a push to *queue*; None if *queue* is not of scrapy-redis."""
+    """Return the Redis command that pushes to *queue*. None if *queue* is not of scrapy-redis."""
     if not all(hasattr(queue, name) for name in ("_encode_request", "server", "key")):
         return None
     pushes = (_PUSHES.get(kind.__name__) for kind in type(queue).__mro__)

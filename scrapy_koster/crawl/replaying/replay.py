@@ -3,9 +3,9 @@
 A page that is missing in the cache is not fetched. For a page in the cache, no request is sent to
 the site, not even for the robots.txt: the last copy decides, even if expired.
 
-The cache passes some requests on to the network: with dont_cache in the meta, with a scheme in
-HTTPCACHE_IGNORE_SCHEMES, and for pages that the policy validates. These requests obey robots.txt as
-always. So KosterMiddleware reads the cache itself, before a request is decided.
+The cache lets some requests go to the network: requests with dont_cache in the meta, with a scheme
+in HTTPCACHE_IGNORE_SCHEMES, or for pages that HTTPCACHE_POLICY revalidates. These requests obey
+robots.txt as always. So KosterMiddleware reads the cache itself, before a request is decided.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class Replay:
 
     @property
     def cache(self) -> HttpCacheMiddleware | None:
-        """Scrapy's HTTP cache, or None if the crawl does not use this cache."""
+        """Scrapy's HTTP cache. None without it, or if a subclass replaces ``process_request``."""
         cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
         if cache is None or type(cache).process_request is not HttpCacheMiddleware.process_request:
             return None
         return cache
 
     def answer(self, request: Request) -> Response | None:
-        """Return the page in the cache, or None if the cache would send *request*.
+        """Return the page in the cache, or None if *request* goes to the network.
 
-        Raises IgnoreRequest if the page is missing.
+        Raises IgnoreRequest if the page is missing in the cache.
         """
         cache = self.cache
         found = None if cache is None else cache.process_request(request)
@@ -71,7 +71,7 @@ class Replay:
         return found
 
     async def step(self, state: SiteState, page: Request) -> Obey | Pass:
-        """Return the step of a site that is not asked. Without a copy, *page* passes.
+        """Return the step of a site by its last copy, without a fetch. Pass if there is no copy.
 
         The copy is in memory or in the storage. Raises ParserDefectError if KOSTER_PARSER fails.
         """
@@ -88,6 +88,6 @@ class Replay:
 
 
 def is_replay(settings: BaseSettings) -> bool:
-    """Return whether the settings let the crawl ignore pages that are not in the cache."""
+    """Return whether the settings let pages come from the HTTP cache only."""
     get = settings.getbool
     return get("HTTPCACHE_ENABLED") and get("HTTPCACHE_IGNORE_MISSING")
