@@ -1,6 +1,6 @@
-"""The robots exclusion protocol of Martijn Koster's 1996 draft, for Scrapy.
+"""robots.txt for Scrapy, by Martijn Koster's 1996 draft or by RFC 9309.
 
-Names are imported on first use, so a crawl loads only the components in use.
+A public name is imported on its first use, so a crawl loads only the components that it uses.
 """
 
 from difflib import get_close_matches
@@ -69,8 +69,11 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return the public name *name*, imported from its module. An error has the nearest name."""
-    if name == "addon":  # in ADDONS, in place of the class
+    """Return the object with the public name *name*, imported from its module.
+
+    Raises AttributeError for an unknown name. The message may suggest a similar name.
+    """
+    if name == "addon":  # ADDONS may have this module instead of the class
         return import_module(f"{__name__}.addon")
     if name not in _MODULES:
         near = [f". The nearest name is {each}" for each in get_close_matches(name, __all__, 1)]

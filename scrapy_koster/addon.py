@@ -1,4 +1,4 @@
-"""The add-on: one line in settings.py."""
+"""The add-on, which enables scrapy-koster by one line in settings.py."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Addon:
         return "scrapy_koster.Addon"
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Enable the components."""
+        """Enable the components in *settings*, unless your ROBOTSTXT_OBEY is False."""
         with not_disabled(type(self).__name__):
             settings.set("ROBOTSTXT_OBEY", value=True, priority="addon")
             if settings.getbool("ROBOTSTXT_OBEY"):
@@ -70,11 +70,12 @@ _COMPONENTS = (
     ("SPIDER_MIDDLEWARES", UsageMiddleware, 90),
     ("EXTENSIONS", RobotsReport, 100),
 )
-"""Settings, with the components to add and their orders."""
+"""The setting, the class and the order of each component."""
 
 
 def _enable(settings: BaseSettings) -> None:
-    # replace_in_component_priority_dict raises KeyError for entries of ..._BASE.
+    # Not replace_in_component_priority_dict, which raises KeyError for a class that is only in
+    # DOWNLOADER_MIDDLEWARES_BASE.
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
     for name, component, order in _COMPONENTS:
         settings.setdefault_in_component_priority_dict(name, component, order)
@@ -84,7 +85,11 @@ def _enable(settings: BaseSettings) -> None:
 
 
 def _wrap_scheduler(settings: BaseSettings) -> None:
-    """Set our scheduler, which falls back to the user's (Scrapy's documentation of add-ons)."""
+    """Set SCHEDULER to our scheduler, and KOSTER_FALLBACK_SCHEDULER to the user's scheduler.
+
+    A KOSTER_FALLBACK_SCHEDULER that is set is kept. If SCHEDULER is a DeferringScheduler already,
+    the settings do not change. Raises TypeError if SCHEDULER is no BaseScheduler.
+    """
     scheduler = load_object(settings["SCHEDULER"])
     if DeferringScheduler in getattr(scheduler, "__mro__", ()):
         return
@@ -107,10 +112,10 @@ def _extend_downloader(settings: BaseSettings) -> None:
 
 
 def _set(settings: BaseSettings, name: str, value: object) -> None:
-    """Set *value*, which wraps or extends the user's class, at the user's priority or higher."""
+    """Override the setting *name* with *value*, which wraps or extends the user's class."""
     priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["addon"])
     settings.set(name, value, priority)
 
 
 from_crawler = Addon.from_crawler
-"""Builds the add-on if ADDONS has this module in place of the class."""
+"""Builds the add-on if ADDONS has this module instead of the class."""

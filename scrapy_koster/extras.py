@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 _MODULES = {"archive": ("warcio",), "tools": ("crawleruseragents", "jinja2")}
-"""The modules of each extra, as in pyproject.toml."""
+"""The modules of an extra, for the extras that ``need_extra`` can check."""
 
 
 class MissingExtraError(ImportError):
@@ -13,7 +13,10 @@ class MissingExtraError(ImportError):
 
 
 def need_extra(extra: str, feature: str) -> None:
-    """Raise MissingExtraError, with what to install, if a package of *extra* is missing."""
+    """Raise MissingExtraError if a package of *extra* is not installed.
+
+    The message says that *feature* needs the package, and has the command to install *extra*.
+    """
     if any(find_spec(module) is None for module in _MODULES[extra]):
         raise MissingExtraError(
             f'{feature} needs packages that are not installed: pip install "scrapy-koster[{extra}]"'

@@ -1,8 +1,8 @@
 """The signals of a crawl. Connect to them as to Scrapy's: ``crawler.signals.connect(f, signal)``.
 
 A handler gets named arguments, and need not accept every argument. The crawl waits for handlers, so
-they should be short. Their results are ignored and their errors logged: a handler cannot change
-a decision. Signals without a handler are not sent.
+a handler should be fast. Results of handlers are ignored, and errors are logged: a handler cannot
+change a decision. Signals without a handler are not sent.
 
 *site* is a ``Site``; ``str(site)`` is its scheme, host and port, such as ``https://example.com``.
 """
@@ -11,19 +11,19 @@ robots_requested = object()
 """A robots.txt is about to be requested: *site*."""
 
 robots_retrieved = object()
-"""A site has answered or failed, or its copy was in the storage: *site*, *known* (a ``Copy`` or a
-``Failure``), *how* (a ``Retrieval``), *result* (an ``Answer`` or ``NoAnswer``; None from the
-storage).
+"""A robots.txt was fetched or found in the storage, or could not be retrieved: *site*, *known* (a
+``Copy`` or a ``Failure``), *how* (a ``Retrieval``), *result* (an ``Answer`` or a ``NoAnswer``; None
+if *known* comes from the storage).
 """
 
 robots_read = object()
-"""A file has been read: *site*, *copy*, *record* (the record for the robot, or None),
-*statements* (about the use of the site's pages).
+"""A robots.txt has been read: *site*, *copy*, *record* (the record for the robot, or None),
+*statements* (the usage statements for the robot).
 """
 
 site_status_changed = object()
-"""The status of *site* is known: *status*, a ``Standing``. *previous* is the last status, None at
-first. Both may be the same.
+"""The status of *site* is known, for the first time or again: *status*, a ``Standing``. *previous*
+is the status before, or None for the first time. *status* and *previous* may be the same.
 """
 
 site_deferred = object()
@@ -33,22 +33,25 @@ site_given_up = object()
 """The waiting requests of *site* are refused."""
 
 request_allowed = object()
-"""*request* may be fetched: *site*, *status* (a ``Standing`` or None), *known*, *robot*, *verdict*.
-If an entry of KOSTER_OVERRIDES allows the request, *verdict* has this ``override``. Otherwise
-*verdict* is None.
+"""*request* may be fetched: *site*, *status* (a ``Standing`` or None), *known* (a ``Copy``, a
+``Failure`` or None), *robot* (the robot's name), *verdict*. If an entry of KOSTER_OVERRIDES allows
+the request, *verdict* is a ``Verdict`` with this ``override``. If not, *verdict* is None.
 """
 
 request_refused = object()
-"""*request* is refused, or would be without KOSTER_DRY_RUN: *verdict*."""
+"""*request* is refused, or would be refused without KOSTER_DRY_RUN: *verdict*, with the reason."""
 
 request_exempt = object()
-"""*request* has ``dont_obey_robotstxt``: *site*, *verdict* (None if the robots.txt is not known).
+"""*request* has ``dont_obey_robotstxt``: *site*, *verdict* (None if no valid robots.txt is in
+memory).
 """
 
 standards_conflict = object()
-"""*request* is allowed by the draft and forbidden by RFC 9309: *site*, *conflict*."""
+"""*request* is allowed, but RFC 9309 or a hidden line forbids its URL: *site*, *conflict* (a
+``Hazard``).
+"""
 
 output_dropped = object()
-"""*output*, a request or an item from *response*, is dropped, or would be without KOSTER_DRY_RUN.
-*reason* is ``nofollow``, ``noindex`` or ``usage_dropped``.
+"""*output*, a request or an item from *response*, is dropped, or would be dropped without
+KOSTER_DRY_RUN. *reason* is ``nofollow``, ``noindex`` or ``usage_dropped``.
 """

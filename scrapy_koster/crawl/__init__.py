@@ -13,7 +13,7 @@ OLDEST_SCRAPY = (2, 17)
 def refuse_older(version: str) -> None:
     """Raise ImportError if this *version* of Scrapy, as in "2.16.0", is below OLDEST_SCRAPY.
 
-    The error ends the crawl. Otherwise Scrapy would crawl without our add-on.
+    The error stops the crawl before its first request.
     """
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_SCRAPY:
         oldest = ".".join(map(str, OLDEST_SCRAPY))

@@ -42,17 +42,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """Replacements for parts of a crawl, used by commands, tests and benchmarks."""
+    """The functions that build parts of a crawl. Commands, tests and benchmarks replace some."""
 
     config: Config | None = None
     chance: Callable[[], float] = random.random
-    """Returns numbers from 0 to 1."""
+    """Returns a random number: at least 0, and less than 1."""
     engine: Callable[[Crawler], Engine] = Engine
     records: Callable[[int, Callable[[SiteState], bool]], SiteRecords] = SiteRecords
     fetcher: Callable[..., Fetcher] = Fetcher
     store: Callable[..., StorageCalls] = StorageCalls
     lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None
-    """Takes the function to call when there is room for more sites."""
+    """Builds the limit. The second argument is called when there is room for more sites.
+
+    If None, the limit follows from the settings.
+    """
     parked: Callable[..., ParkedRequests] = ParkedRequests
     parked_file: Callable[[Crawler, Path | None], ParkedFile] = ParkedFile
 
@@ -71,13 +74,13 @@ class Assembly:
         self.finish = Finish(crawler)
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
         """The JOBDIR, or None if the inner scheduler keeps no requests there."""
-        # Sites is built last. The lambdas look it up when they are called.
+        # ``self.sites`` is built last. The lambdas read ``self.sites`` only when called.
         file = parts.parked_file(crawler, self.folder)
         self.parked = parts.parked(crawler, file=file, engine=engine)
         store = parts.store(crawler, config)
         records = parts.records(config.memory_sites, lambda state: self.sites.forget(state))
         self.pacer = pacer = None
-        """None if the crawl keeps no delays."""
+        """The pacer, or None if the crawl ignores delays."""
         if config.pace.obeys:
             self.pacer = pacer = Pacer(
                 crawler,
@@ -131,6 +134,6 @@ class Assembly:
 def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:
     """Return the objects of the crawl of *crawler*. Raises ValueError if a setting is invalid.
 
-    The first call builds the objects; *parts* have no effect later.
+    The first call builds the objects with *parts*. Later calls ignore *parts*.
     """
     return belonging(crawler, Assembly, lambda: Assembly(crawler, parts))

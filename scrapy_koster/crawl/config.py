@@ -1,4 +1,4 @@
-"""The settings of a crawl, read once into a frozen value."""
+"""The settings of a crawl, read once into a frozen ``Config``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STORAGE_SETTINGS: Mapping[str, Setting] = {
     **SQLiteStorage.SETTINGS,
     **REDIS_SETTINGS,
 }
-"""Settings of the package's storages, valid whichever storage a crawl uses."""
+"""The settings of our storages. A crawl with another storage may have these settings, too."""
 
 
 class PageSource(Enum):
@@ -105,7 +105,7 @@ SETTINGS: Mapping[str, Setting] = {
         is_not="scrapy_koster.crawl.components.scheduler",
     ),
 }
-"""The settings with the prefix KOSTER_: default, and function that reads a value."""
+"""The settings with the prefix KOSTER_. A ``Setting`` has the default, and reads a value."""
 
 DEFAULTS: Mapping[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
 
@@ -122,8 +122,8 @@ class Config:
     """The settings of a crawl. See docs/settings.md."""
 
     robot: str | None
-    """A text that begins with the name token (A10), or several names with commas. If None, the
-    User-Agent header of a request begins with the name."""
+    """A text that begins with the robot's name token (A10), or several names with commas. If None,
+    the User-Agent header of a request names the robot."""
     policy: Policy
     pace: Pace
     fallback_scheduler: type[BaseScheduler]
@@ -132,7 +132,7 @@ class Config:
     """Whether KOSTER_PARSER is set."""
     storage: type[Storage]
     storage_settings: BaseSettings = field(repr=False, compare=False)
-    """The settings for the storage, which may contain a password."""
+    """The settings for the storage. The values may contain a password."""
     sqlite_path: str
     memory_sites: int
     idle_limit_secs: float
@@ -151,9 +151,10 @@ class Config:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Config:
-        """Return the settings of *crawler*, with the name token of its spider.
+        """Return the settings of *crawler*. Its spider may set ``robotstxt_user_agent``.
 
-        Raises ValueError for an invalid setting, with its name and a valid value in the message.
+        Raises ValueError for an invalid or an unknown setting. The message has the name of the
+        setting, and says how to fix the setting.
         """
         settings = crawler.settings
         storage = _valid("KOSTER_STORAGE", SETTINGS["KOSTER_STORAGE"], settings)
@@ -165,7 +166,7 @@ class Config:
         values = {name.removeprefix("KOSTER_").lower(): read[name] for name in SETTINGS}
         parser = values["parser"]
         by_rfc9309 = issubclass(parser, (Rfc9309RobotParser, StrictestRobotParser))
-        # A day caps the other lives as well, even an explicit KOSTER_EXPIRY_MAX_SECS.
+        # If the condition holds, no lifetime exceeds a day, not even KOSTER_EXPIRY_MAX_SECS.
         if values["usage_purposes"] or (by_rfc9309 and settings.get("KOSTER_EXPIRY_SECS") is None):
             values |= {name: min(values[name], DAY_SECS) for name in _LIVES}
         policy = Policy(
@@ -187,9 +188,9 @@ class Config:
         )
 
     def open_storage(self, robot: str) -> Storage:
-        """Return an open storage with the copies of *robot*. A ``blocking`` storage may take time.
+        """Return an open storage for the copies of *robot*. If ``blocking``, the call may block.
 
-        Sites may send robots different files, so a robot has its own copies.
+        A site may send different files to different robots, so each robot has its own copies.
         """
         settings = BaseSettings(self.storage_settings)
         settings.set("ROBOTSTXT_USER_AGENT", robot, settings.maxpriority())
@@ -197,7 +198,10 @@ class Config:
 
 
 def _those_of(kind: Any, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the *values* for fields of the data class *kind*; *prefix* begins their names."""
+    """Return the *values* for the fields of the data class *kind*, by the name of the field.
+
+    The key in *values* is *prefix* and the name of the field.
+    """
     named = {each.name: f"{prefix}{each.name}" for each in fields(kind)}
     return {field: values[name] for field, name in named.items() if name in values}
 
@@ -208,11 +212,12 @@ def config_of(crawler: Crawler) -> Config:
 
 
 def checked_robot(robot: Any, where: str, parser: type = Reading) -> str | None:
-    """Return *robot*, a name token or a User-Agent header that begins with a name token (A10).
+    """Return the valid name *robot* as a text, or None for an empty value.
 
-    Several names, in a list or with commas, are returned with commas. An empty value is returned as
-    None. Raises ValueError with *where* if *robot* has no name token, or has several names and
-    *parser* cannot select a record for them.
+    *robot* is a name token, a User-Agent header that begins with a name token (A10), or several
+    names in a list or with commas. A list is returned with commas. Raises ValueError if *robot* has
+    no name token, or has several names and *parser* cannot select a record for several names. The
+    message names the setting *where*.
     """
     if not robot:
         return None
@@ -237,11 +242,11 @@ def checked_robot(robot: Any, where: str, parser: type = Reading) -> str | None:
 
 
 def _below_data_dir(path: str) -> str:
-    """Return *path* below the data folder of the project.
+    """Return *path* below the data folder of the project. An absolute *path* is not changed.
 
     Scrapy's data_path raises NotConfigured if a project has settings, but no scrapy.cfg at or above
-    the working folder (scrapyd, scripts). The data folder is ``.scrapy`` then, as outside of a
-    project. If the folder cannot be created, opening the storage reports the error.
+    the working folder (scrapyd, scripts). In this case the data folder is ``.scrapy``, as outside
+    of a project. If the folder cannot be created, opening the storage reports the error.
     """
     try:
         return data_path(path)
@@ -250,12 +255,13 @@ def _below_data_dir(path: str) -> str:
 
 
 def _valid(name: str, setting: Setting, settings: BaseSettings) -> Any:
-    """Return the value of the setting *name*. Raises ValueError if it is invalid."""
+    """Return the value of the setting *name*. Raises ValueError if the value is invalid."""
     value = settings.get(name)
-    # Raised outside of the except block: a traceback may show the value, which may be a password.
+    # ValueError is raised after the except block, so its traceback does not show the first error,
+    # which may quote a password.
     try:
         valid = setting.read(setting.default if value is None else value)
-    except Exception as error:  # noqa: BLE001  # the function may be anybody's
+    except Exception as error:  # noqa: BLE001  # a storage may have its own function
         wrong = printable(str(error), _WRONG_CHARS)
     else:
         return _below_data_dir(valid) if setting.in_data_dir else valid

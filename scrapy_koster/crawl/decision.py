@@ -1,9 +1,9 @@
-"""May a robot fetch a URL, and why? Only ``decide`` answers.
+"""Decides whether a robot may fetch a URL, and why. Every decision is made by ``decide``.
 
 ``enforcement`` calls ``decide`` before a request is downloaded, before a request is sent, and when
 a page has come from another URL. ``KosterMiddleware.is_allowed``, the link filter, ``scrapy robots
-explain`` and ``survey``, and a crawl from the HTTP cache also use ``decide``. The pacer calls it,
-because a forbidden request waits for no turn.
+explain`` and ``survey``, and a crawl from the HTTP cache also use ``decide``. So does the pacer,
+because a forbidden request does not wait for a turn.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Decision(NamedTuple):
 
     allowed: bool
     statements: tuple[Statement, ...]
-    """The usage statements in the robots.txt about the URL; empty if its rules forbid the URL."""
+    """The usage statements about the URL in the robots.txt. Empty if its rules forbid the URL."""
     verdict: Callable[[], Verdict]
-    """Returns the verdict, which costs ten times as much as the decision."""
+    """Returns the verdict. This takes ten times as long as the decision."""
 
 
 def decide(
@@ -53,8 +53,8 @@ def decide(
 ) -> Decision:
     """Return the decision on *url*, a URL of the site of *state*, at the time *now*.
 
-    *step* is the step that decides, and *delay* is the delay in the file. Raises ParserDefectError
-    if the parser has a defect.
+    *step* is the step of the site. *delay* is the delay for *robot* in the robots.txt, or None.
+    Raises ParserDefectError if the parser has a defect.
     """
     facts, overrides = state.facts, current(config.policy.overrides, state.site, now)
     allows = permission(step, facts.parser, config.policy, overrides)
@@ -85,10 +85,11 @@ def decide(
 
 
 def checked_watch(parser: object, robot: str) -> Watch | None:
-    """Return the watch for hazards of a file for *robot*.
+    """Return the ``Watch`` of *parser* for *robot*, which finds hazards.
 
-    None if the parser has no watch, or is neither KosterRobotParser nor Rfc9309RobotParser.
-    Raises ParserDefectError if the method of a subclass raises, or returns another type.
+    Returns None if the file cannot have hazards, or if *parser* is neither a KosterRobotParser nor
+    an Rfc9309RobotParser. Raises ParserDefectError if ``watch`` of a subclass raises an error, or
+    returns another type.
     """
     if not isinstance(parser, (KosterRobotParser, Rfc9309RobotParser)):
         return None

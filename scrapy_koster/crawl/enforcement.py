@@ -1,8 +1,9 @@
 """Acts on decisions about requests: counts, logs, refuses.
 
-A request is decided before the download (``enforce``), and checked again when it is sent. In
-between, the request waits for the delay of its slot, and downloader middlewares may change it. If a
-page comes from another URL, as with a browser that follows redirects, that URL is decided, too.
+A request is decided before the download (``enforce``), and again when the request is sent
+(``check_before_sending``). In between, the request waits for the delay of its slot, and downloader
+middlewares may change the request. If a page comes from another URL, because a download handler
+follows redirects as a browser does, this URL is decided, too (``check_final_url``).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 _URLS_COUNTED = 100_000
 _REFUSED = {Ground.DELAY: "crawl_delay", Ground.USAGE: "usage"}
-"""Grounds with another stat, which also counts in a dry run."""
+"""Grounds with a second stat, and the word in its name. A dry run counts this stat, too."""
 
 
 def enforcement_of(crawler: Crawler) -> Enforcement:
@@ -64,24 +65,24 @@ class Enforcement:
         self._sites = parts.sites
         self._robot = parts.robot
         self.pacer: Pacer | None = None
-        """The pacer that refuses sites with a long delay, or None."""
+        """The pacer whose long delays refuse requests, or None if no delay refuses requests."""
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
-        """Hashes of the last refused URLs; only with KOSTER_FILTER_LINKS."""
+        """Hashes of the last refused URLs. Empty without KOSTER_FILTER_LINKS."""
         self.stated: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
-        """The usage statements that applied when a page was requested.
+        """The usage statements that applied when a page was requested, by request.
 
         Attach, 3.3: a crawler "uses the copy of robots.txt that is current at the time of the
         fetch".
         """
 
     def keep_delays(self, pacer: Pacer | None) -> None:
-        """Refuse sites by the delays of *pacer* from now on, or by no delay."""
+        """From now on, refuse requests by long delays of *pacer*. With None, no delay refuses."""
         self.pacer = pacer
 
     # Decisions.
 
     def decide(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
-        """Return the decision on *request*, to the site of *state*, by *step*."""
+        """Return the decision on *request* for *robot*, by the state and the step of its site."""
         assert not waits(step)
         delay = None if self.pacer is None else self.pacer.too_long(state, robot)
         return decide(
@@ -89,7 +90,11 @@ class Enforcement:
         )
 
     def known_decision(self, request: Request, robot: str | None = None) -> Decision | None:
-        """Return the decision on *request*, or None if no fresh robots.txt is known."""
+        """Return the decision on *request*, or None if no valid robots.txt is in memory.
+
+        With KOSTER_UNAVAILABLE = "allow", a request to an unavailable site is allowed. The default
+        of *robot* is the name in *request*.
+        """
         state = self._sites.in_memory(request.url)
         step = None if state is None else self._sites.current_step(state)
         if state is None or step is None or waits(step) or isinstance(step, Refuse):
@@ -97,17 +102,16 @@ class Enforcement:
         return self.decide(request, state, robot or self._robot.name_of(request), step)
 
     async def settled(self, state: SiteState, request: Request) -> Step:
-        """Return the step that decides for a site; *request* waits if necessary."""
+        """Return the step by which *request* is decided. Waits for the site if necessary."""
         replay = self._parts.replay
-        if replay is not None and replay.is_on:  # no site is asked
+        if replay is not None and replay.is_on:  # no robots.txt is fetched
             return await replay.step(state, request)
         return await self._sites.wait(state, request)
 
     def _enforced(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
-        """Return the decision on *request*, and note the statements about the page.
+        """Return the decision on *request*, and note the usage statements about the page.
 
-        Raises RobotsForbidden or RobotsUnavailable if *request* is refused, unless KOSTER_DRY_RUN
-        is set.
+        If *request* is refused, raises an error of ``_refuse``, unless KOSTER_DRY_RUN is set.
         """
         decision = self.decide(request, state, robot, step)
         if self._config.usage.is_on:
@@ -119,7 +123,7 @@ class Enforcement:
     # Points on the way of a request.
 
     def enforce(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
-        """Count *request* if it is allowed; otherwise raise RobotsForbidden or RobotsUnavailable.
+        """Count *request* if allowed. If refused, raise an error of ``_refuse``.
 
         With KOSTER_DRY_RUN no error is raised. A request for /robots.txt is allowed by any *step*.
         """
@@ -129,7 +133,7 @@ class Enforcement:
             self._allow(request, state, robot, decision)
 
     def check_before_sending(self, request: Request) -> None:
-        """Raise IgnoreRequest if *request*, which was allowed, may not be sent."""
+        """Decide again on an allowed *request* before sending. Raises an error of ``_refuse``."""
         state = self._sites.in_memory(request.url)
         if request.meta.get("dont_obey_robotstxt") or state is None:
             return
@@ -140,15 +144,20 @@ class Enforcement:
             self._enforced(request, state, robot, step)
 
     def check_host(self, request: Request, state: SiteState, robot: str) -> None:
-        """Raise RobotsUnavailable if the Host header of *request* names another site."""
+        """Raise RobotsUnavailable if the Host header of *request* names another site.
+
+        A request for /robots.txt, and a dry run, raise no error.
+        """
         for host in request.headers.getlist(b"Host"):
             if not state.site.is_named_by(name := host.decode("latin-1")):
                 self.enforce(request, state, robot, _refusal_of_host(name, self._epoch()))
 
     async def check_final_url(self, request: Request, response: Response) -> Response:
-        """Return *response* if the robot may visit the URL; fetch the robots.txt if necessary.
+        """Return *response* if its URL may be fetched. If not, raise an error of ``_refuse``.
 
-        The page has been fetched by then: the first refusal is logged as a warning.
+        The URL differs from the URL of *request* if the download handler follows redirects. The
+        robots.txt of the URL is fetched if necessary. The page has already been fetched, so the
+        first refusal is logged as a warning.
         """
         if response.url == request.url or request.meta.get("dont_obey_robotstxt"):
             return response
@@ -202,7 +211,7 @@ class Enforcement:
     def note_exempt(self, request: Request) -> None:
         """Send the signal of a request with ``dont_obey_robotstxt``.
 
-        The verdict comes from memory, and its errors do not reach the request.
+        The verdict comes from memory. If it raises ValueError or TypeError, no signal is sent.
         """
         if is_for_robots_txt(request) or not self._events.has_receivers(signals.request_exempt):
             return
@@ -214,9 +223,14 @@ class Enforcement:
                 self._events.send(signals.request_exempt, **named)
 
     def _refuse(self, request: Request, verdict: Verdict, state: SiteState) -> None:
-        """Log, count and refuse *request*, unless KOSTER_DRY_RUN is set."""
+        """Log and count a refused *request*. Raises an error, unless KOSTER_DRY_RUN is set.
+
+        The error is RobotsForbidden, or RobotsUnavailable if the robots.txt could not be retrieved.
+        If a component of the crawl has failed, the error of the component is raised. If the host
+        does not exist, `scrapy shell` and similar commands get CannotResolveHostError.
+        """
         if self._config.filter_links:
-            self._counted[hash(request.url)] = None  # a link to this URL is not counted again
+            self._counted[hash(request.url)] = None  # drop_link does not count this URL again
         self._count_refused(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
@@ -229,17 +243,17 @@ class Enforcement:
             self._stats.inc_value("koster/deferred/dropped")
         known, defect = verdict.known, state.facts.defect
         if isinstance(known, Failure) and known.is_defect and defect and defect.value is not None:
-            # Without the traceback of an earlier request with the same exception.
+            # Every raise adds to the traceback of the exception: restore the first traceback.
             raise defect.value.with_traceback(defect.tb)
         if isinstance(known, Failure) and known.no_such_host and self._parts.engine.is_by_hand:
-            # After an IgnoreRequest, `scrapy shell` opens without a response.
+            # `scrapy shell` suppresses IgnoreRequest, and would not show the reason.
             raise CannotResolveHostError(known.reason)
         raise RobotsUnavailable(verdict)
 
     def drop_link(self, request: Request) -> RobotsForbidden | None:
-        """Return the error of a forbidden *request*, or None if the request should be queued.
+        """Return the error of a forbidden *request*, or None if *request* should be queued.
 
-        Counts the link.
+        Logs and counts a forbidden link.
         """
         if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
             return None
@@ -255,7 +269,7 @@ class Enforcement:
         return RobotsForbidden(verdict)
 
     def _count_refused(self, request: Request, verdict: Verdict) -> None:
-        """Send the signal of a refused request, and count it. A dry run has its own stat."""
+        """Count a refused *request*, and send the signal. A dry run has its own stat."""
         self._events.send(signals.request_refused, request=request, verdict=verdict)
         if kind := _REFUSED.get(verdict.ground):
             self._stats.inc_value(f"koster/{kind}/refused")
@@ -267,7 +281,7 @@ class Enforcement:
 
 
 def _refusal_of_host(name: str, now: float) -> Refuse:
-    """Return the step of a request with the *name* of another site in its Host header."""
+    """Return the step that refuses a request with the Host header *name*, another site."""
     reason = (
         f"the Host header of the request names {printable(name)}, a site with a robots.txt of its"
         " own: put that name into the URL, and the address that it is to go to into a proxy or the"

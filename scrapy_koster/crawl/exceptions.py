@@ -17,7 +17,7 @@ class _Refused(IgnoreRequest):
 
 
 class RobotsForbidden(_Refused):
-    """The robots.txt forbids the request. ``verdict`` has the line and the reason."""
+    """The request is forbidden. ``verdict`` has the reason, and a line of the robots.txt if any."""
 
 
 class RobotsUnavailable(_Refused):

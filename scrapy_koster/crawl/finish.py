@@ -25,7 +25,8 @@ WAITING = "robotstxt_waiting"
 class Finish:
     """Ends an idle crawl with the reason FORBIDDEN if every request was forbidden.
 
-    Once a page is requested, comes from a cache, or fails otherwise, the handlers are disconnected.
+    The handlers are disconnected when a page is requested or comes from a cache, when a request
+    fails for another reason, or when ``start`` of the spider raises an error.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -52,7 +53,7 @@ class Finish:
             self._look_no_more()
 
     def _look_no_more(self, response: object = None) -> None:
-        if response is not None:  # of an errback. Without a response start() has raised
+        if response is not None:  # a callback or errback has raised; an error of start() has none
             return
         for signal, handler in self._handlers.items():
             self._crawler.signals.disconnect(handler, signal=signal)

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 _BATCH_SECS = 2.0
 _FOLDER = "reports"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-# Files kept for a spider. A file that changed within a day may belong to a running crawl.
+# Number of files that are kept for a spider. Files that changed within a day are also kept, because
+# they may belong to running crawls.
 _FILES_KEPT = 10
 _MAY_RUN_SECS = 86400.0
 
@@ -64,7 +65,7 @@ class RobotsReport:
         spider: Any = crawler.spider
         name = _NOT_IN_A_NAME.sub("_", spider.name)[:60] or "spider"
         stamp = strftime("%Y%m%dT%H%M%S", gmtime(clock.epoch()))
-        # A random name: several crawls may begin in the same second, in a process or in containers.
+        # A random part: several crawls may begin in the same second, in a process or in containers.
         self.database = str(folder_of(config) / f"{name}-{stamp}-{token_hex(4)}.sqlite3")
         self._writer = Writer(self.database)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
@@ -72,11 +73,15 @@ class RobotsReport:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the extension. Raises ValueError, which stops the crawl, for a wrong setting."""
+        """Return the extension. Raises NotConfigured if no report is configured.
+
+        Raises ValueError for an invalid setting, and MissingExtraError without the extra ``tools``.
+        Both errors stop the crawl.
+        """
         config = config_of(crawler)
         is_survey = getattr(crawler.spider, "is_survey", False)
         if not crawler.settings.getbool("ROBOTSTXT_OBEY") or not (config.report or is_survey):
-            raise NotConfigured  # without a message: no report is configured
+            raise NotConfigured  # without a message, Scrapy logs no line
         if config.report:
             _try_page(config.report)
         return cls(crawler, config)
@@ -88,12 +93,12 @@ class RobotsReport:
         self._ticks = self._clock.every(_BATCH_SECS, self._write)
 
     def _write(self) -> None:
-        """Write the new counts. After an error, the next batch contains these counts."""
+        """Write the new counts. After an error, the next call writes these counts, too."""
         try:
             for name, value in self._about().items():
                 self.counts.tally.put("about", name, value=value)
             self._writer.write(self.counts.tally)
-        except Exception as error:  # noqa: BLE001  # a report is no reason for a crawl to fail
+        except Exception as error:  # noqa: BLE001  # the crawl goes on without the report
             if self._log.is_first("data"):
                 self._log.warning(
                     "The data of the report cannot be written to %(path)s: %(error)s. The crawl"
@@ -104,7 +109,7 @@ class RobotsReport:
                 )
 
     def _about(self) -> dict[str, object]:
-        """Return the facts about the crawl on the page, by name."""
+        """Return the facts about the crawl for the page, by name."""
         crawler, config = self._crawler, self._config
         spider: Any = crawler.spider
         started, reason = map(crawler.stats.get_value, ("start_time", "finish_reason"))
@@ -122,7 +127,7 @@ class RobotsReport:
         }
 
     async def _engine_stopped(self) -> None:
-        # By now waiting requests were refused, when the spider was closed.
+        # The counts are complete: waiting requests were refused when the spider was closed.
         if self._ticks is not None:
             self._ticks.stop()
         self._write()
@@ -151,16 +156,17 @@ class RobotsReport:
 def write_report(
     crawler: Crawler, config: Config, database: str, page: str, *, against: str | None = None
 ) -> None:
-    """Write the page about *database*, with the stored files. Raises DatabaseError and OSError.
+    """Write the page about *database*, a report's file. Raises DatabaseError and OSError.
 
-    A site has no file if the storage fails.
+    The page has the robots.txt files of the storage, or no files if the storage fails. *against* is
+    the file of an older report to compare with, or None.
     """
-    # The modules of a page import packages of the extra.
+    # This module imports packages of the extra ``tools``.
     from scrapy_koster.report.page import write_page  # noqa: PLC0415
 
     with ExitStack() as stack:
         storage: Storage | None = None
-        with suppress(Exception):  # a storage may be anybody's
+        with suppress(Exception):  # a storage may raise any error
             opened = config.open_storage(copies_of(crawler, config))
             storage = stack.enter_context(closing(opened))
 
@@ -174,7 +180,10 @@ def write_report(
 
 
 def _try_page(page: str) -> None:
-    """Raise ValueError now, and not at the end of the crawl, if *page* cannot be written."""
+    """Raise ValueError if *page* cannot be written, so that the crawl stops at its start.
+
+    Raises MissingExtraError without the extra ``tools``. Creates the folder of *page*.
+    """
     need_extra("tools", "KOSTER_REPORT")
     try:
         Path(page).absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +202,10 @@ def folder_of(config: Config) -> Path:
 
 
 def files_of(folder: Path, spider: str = "*") -> Iterable[Path]:
-    """Return the files of reports below the *folder* of a storage, newest first."""
+    """Return the files of reports in the folder ``reports`` of *folder*, the newest first.
+
+    *spider* selects the reports of one spider.
+    """
     stamped = f"{spider}-????????T??????-*.sqlite3"
     return sorted((folder / _FOLDER).glob(stamped), key=_last_written, reverse=True)
 
@@ -204,7 +216,10 @@ def _last_written(path: Path) -> float:
 
 
 def _remove_oldest(own: Path, now: float) -> None:
-    """Remove old files of the spider: not the newest ten, and not the files of the last day."""
+    """Remove old files of the spider of *own*.
+
+    The newest ten files are kept, and files that changed within a day.
+    """
     spider = own.name.rsplit("-", 2)[0]
     for old in list(files_of(own.parent.parent, spider))[_FILES_KEPT:]:
         if now - _last_written(old) > _MAY_RUN_SECS:

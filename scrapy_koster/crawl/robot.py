@@ -30,12 +30,12 @@ def sent_user_agent(headers: Headers) -> str:
 
     Several header lines are joined with commas, which means the same (RFC 9110, 5.3).
     """
-    # Not headers.getlist(), which folds the case of the name.
+    # Faster than headers.getlist(), which normalizes the name in every call.
     return b", ".join(dict.get(headers, b"User-Agent") or ()).decode("latin-1")
 
 
 def user_agent(crawler: Crawler) -> str:
-    """Return the User-Agent header of a request without its own header.
+    """Return the User-Agent header that Scrapy sets in a request without this header.
 
     Scrapy's DefaultHeadersMiddleware and UserAgentMiddleware set the header in this order, and do
     not replace a header that is set, even if it is empty.
@@ -53,8 +53,8 @@ def user_agent(crawler: Crawler) -> str:
 def copies_of(crawler: Crawler, config: Config) -> str:
     """Return the name under which the crawl stores copies: the name tokens, with commas.
 
-    Random User-Agent headers that begin with ``Mozilla/5.0`` share their copies. A survey
-    for another robot uses the copies of the robot that fetches.
+    Robots with random User-Agent headers that begin with ``Mozilla/5.0`` share their copies. In a
+    survey for another robot, the name is ``robot_of_copies``, the robot that fetches.
     """
     if named := getattr(crawler.spider, "robot_of_copies", None):
         return str(named)
@@ -62,11 +62,11 @@ def copies_of(crawler: Crawler, config: Config) -> str:
 
 
 class Robot:
-    """The names of the robot for decisions, compared with the headers of requests.
+    """The names of the robot, by which requests are decided.
 
-    A name is a name token, a User-Agent header, which begins with a name token (A10), or several
-    name tokens with commas. The final header of a request is known only after all downloader
-    middlewares, long after the decision.
+    A name is a name token, a User-Agent header that begins with a name token (A10), or several name
+    tokens with commas. Downloader middlewares may change the header of a request after the
+    decision, so the name is compared with the header of the first request that is sent.
     """
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
@@ -78,11 +78,15 @@ class Robot:
         self.name = config.robot or user_agent(crawler)
         """The name for requests without a name of their own."""
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
-        """The names that differ from ``name``, by request."""
+        """The names from the meta or the header of a request, by request."""
         crawler.signals.connect(self._compare, signals.request_reached_downloader)
 
     def name_of(self, request: Request) -> str:
-        """Return the name in *request*, or the name of the crawl."""
+        """Return the robot's name in *request*, or the name of the crawl.
+
+        The header of *request* counts only if no setting names the robot. Raises ValueError if the
+        name in the meta is invalid.
+        """
         said = request.meta.get("robotstxt_user_agent")
         if said and (checked := checked_robot(said, _META, self._parser)):
             name = checked
@@ -94,11 +98,11 @@ class Robot:
         return name
 
     def decided_by(self, request: Request) -> str:
-        """Return the name for which *request* was decided, even if its headers have changed."""
+        """Return the name by which *request* was decided. Its header may have changed since."""
         return self._names.get(request, self.name) if self._names else self.name
 
     def _compare(self, request: Request) -> None:
-        """Compare the final header of the first request with the name that decided."""
+        """Check the final header of the first request, and log warnings for the user."""
         if request.meta.get("dont_obey_robotstxt"):
             return
         self._crawler.signals.disconnect(self._compare, signals.request_reached_downloader)

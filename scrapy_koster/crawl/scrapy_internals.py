@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 NEEDED = {
-    # Whether a crawl closes, whether it is that of scrapy shell, and a call of the scheduler.
+    # To see whether a crawl closes or belongs to `scrapy shell`, and to call the scheduler.
     "engine._slot": "scrapy.core.engine.ExecutionEngine",
     "engine._slot.closing": "scrapy.core.engine._Slot",
     "engine._slot.close_if_idle": "scrapy.core.engine._Slot",
     "engine._slot.nextcall": "scrapy.core.engine._Slot",
     "engine._slot.nextcall.schedule": "scrapy.utils.reactor.CallLaterOnce",
-    # Which requests are under way.
+    # To see which requests are in the downloader.
     "engine.downloader": "scrapy.core.engine.ExecutionEngine",
     "engine.downloader.active": "scrapy.core.downloader.Downloader",
-    # The check of a request when it is sent, and the handler whose connections are limited.
+    # To check a request when it is sent, and to limit the headers that a handler receives.
     "engine.downloader.handlers": "scrapy.core.downloader.Downloader",
     "engine.downloader.handlers.download_request_async": (
         "scrapy.core.downloader.handlers.DownloadHandlers"
     ),
     "engine.downloader.handlers._get_handler": "scrapy.core.downloader.handlers.DownloadHandlers",
-    # The request for a robots.txt is sent as pages are.
+    # To send a request for a robots.txt in the same way as a request for a page.
     "engine.downloader.middleware": "scrapy.core.downloader.Downloader",
     "engine.downloader.middleware.download_async": (
         "scrapy.core.downloader.middleware.DownloaderMiddlewareManager"

@@ -1,7 +1,7 @@
-"""Read and check the values of settings, by kind of value.
+"""Functions that read and check the values of settings, by kind of value.
 
-The functions return a ``Setting``: a default, and a function that returns the value to use or
-raises ValueError.
+Most functions return a ``Setting``. Its ``read`` returns the value to use, or raises an error for
+an invalid value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _must(holds: bool) -> None:  # noqa: FBT001  # as in assert
 
 
 def secs(default: float, *, above: float = -1) -> Setting:
-    """Return a setting: a number of seconds, 0 or more, and more than *above*."""
+    """Return the setting of a number of seconds: 0 or more, and more than *above*."""
 
     def read(value: Any) -> float:
         number = math.nan if isinstance(value, bool) else float(value)
@@ -46,7 +46,7 @@ def flag() -> Setting:
 
 
 def one_of(kind: type[Enum], default: str) -> Setting:
-    """Return the setting of a member of *kind*, by its value."""
+    """Return the setting of a member of *kind*. The user sets the value of the member."""
     values = ", ".join(repr(member.value) for member in kind)
     return Setting(default, kind, wanted=f"one of {values}")
 
@@ -54,7 +54,10 @@ def one_of(kind: type[Enum], default: str) -> Setting:
 def list_of(
     wanted: str, read_item: Callable[[Any], object], default: Sequence[str] = ()
 ) -> Setting:
-    """Return the setting of a list, or of a text with commas, as on the command line."""
+    """Return the setting of a list. A text with commas is valid, too, as on the command line.
+
+    *read_item* reads an item. Duplicates are removed.
+    """
 
     def read(value: Any) -> tuple[object, ...]:
         if isinstance(value, str):
@@ -65,7 +68,7 @@ def list_of(
 
 
 def text(pattern: str) -> Callable[[Any], str]:
-    """Return a function that reads a text like *pattern*, without surrounding space."""
+    """Return a function that strips a text, and raises an error unless *pattern* matches."""
 
     def read(value: Any) -> str:
         found: str = value.strip()
@@ -88,20 +91,23 @@ def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting
 
 
 def overrides(value: Any) -> tuple[Override, ...]:
-    """Return the overrides in a list, or in a list as JSON."""
+    """Return the overrides in *value*, a list or the JSON text of a list."""
     if isinstance(value, str):  # as on the command line
         value = json.loads(value) if value.strip() else []
     return overrides_of(value)
 
 
 def class_with(*has: str, default: str, is_not: str = "") -> Setting:
-    """Return the setting of a class with the attributes *has*, and no base in module *is_not*."""
+    """Return the setting of a class, or of its path.
+
+    The class must have the attributes *has*, and no base class from the module *is_not*.
+    """
 
     def read(value: Any) -> type:
         try:
             loaded = load_object(value)
         except NameError as error:
-            # The AttributeError of this package has the nearest name.
+            # For a wrong name in scrapy_koster, the AttributeError suggests a similar name.
             raise ValueError(str(error.__context__ or error)) from None
         if not isinstance(loaded, type):
             raise invalid(value, "a class or the path of one")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.protocol.verdict import Verdict
 
-# More sites than are fetched from at the same time, so that the next site is always known.
+# More than the sites that are fetched from at the same time, so that further sites always wait.
 URLS_AT_ONCE = 2000
 _LOOK_SECS = 0.05
 _SCHEDULER = "scrapy.core.scheduler.Scheduler"
@@ -46,7 +46,7 @@ SURVEY_SETTINGS: dict[str, Any] = {
     "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
     "HTTPCACHE_ENABLED": False,
     "CLOSESPIDER_TIMEOUT_NO_ITEM": 0,
-    "CONCURRENT_ITEMS": 1,  # Scrapy makes as many tasks for a URL, and there are no items
+    "CONCURRENT_ITEMS": 1,  # Scrapy starts as many tasks for each URL; there are no items
 }
 """Settings of a survey, used instead of the settings of a project."""
 
@@ -54,11 +54,11 @@ SURVEY_SETTINGS: dict[str, Any] = {
 class SurveyAddon:
     """Enables SurveyMiddleware after KosterMiddleware, and RobotsReport.
 
-    This add-on has to be the last.
+    This add-on must be the last, because other add-ons may add KosterMiddleware.
     """
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Enable SurveyMiddleware with the next order after KosterMiddleware."""
+        """Enable the components. Raises ValueError if KosterMiddleware is not enabled."""
         name = "DOWNLOADER_MIDDLEWARES"
         enabled = settings.get_component_priority_dict_with_base(name)
         places = [
@@ -74,7 +74,7 @@ class SurveyAddon:
 
 
 def survey_addons(settings: BaseSettings) -> dict[Any, Any]:
-    """Return the ADDONS of *settings*, with the add-ons of a survey."""
+    """Return the ADDONS of *settings*, with scrapy-koster and SurveyAddon."""
     addons = settings.getdict("ADDONS").items()
     given = {load_object(path): place for path, place in addons if place is not None}
     return {load_object(_ADDON): 500, **given, SurveyAddon: _LAST}
@@ -100,22 +100,22 @@ class SeedUrls(Protocol):
         """Return the number of URLs."""
 
     def firsts(self) -> Iterator[tuple[int, str]]:
-        """Return the numbers of the sites, with the first URL of a site."""
+        """Return an iterator over the sites: the number and the first URL of each site."""
 
     def rest(self, site: int, first: str) -> Iterator[str]:
-        """Return the URLs of *site* other than the *first*."""
+        """Return an iterator over the URLs of the site number *site*, except *first*."""
 
 
 class SurveySpider(Spider):
-    """Requests the URLs of *seeds* for their decisions.
+    """Spider that requests the URLs of *seeds*, so that KosterMiddleware decides on each URL.
 
-    The first URL of a site is requested first, and the rest of the site after this decision. So a
-    hanging site with many URLs does not delay the other sites.
+    The other URLs of a site are requested after the decision on its first URL. So a hanging site
+    with many URLs does not delay the other sites.
     """
 
     name = "survey"
     is_survey = True
-    """Whether no page is fetched. The log omits the closed sites, which the output lists."""
+    """Whether the crawl is a survey: closed sites are listed in its output, not in the log."""
 
     def __init__(
         self,
@@ -125,10 +125,10 @@ class SurveySpider(Spider):
         verdicts: Callable[[str, Verdict | str | None], object] | None = None,
         **kwargs: Any,
     ) -> None:
-        """*progress* is called with the numbers of ``decided`` and ``refused`` URLs, and ``sites``.
+        """*progress* is called with three numbers: ``decided`` URLs, ``refused`` URLs, ``sites``.
 
-        *verdicts* is called with a URL and its outcome: the verdict if refused, None if allowed,
-        and the reason as a text if undecided.
+        *verdicts* is called with a URL and its outcome: a ``Verdict`` if the URL is refused, None
+        if allowed, or the reason as a text if undecided.
         """
         super().__init__(**kwargs)
         self.report_title = f"Survey of {len(seeds)} URLs"
@@ -142,14 +142,14 @@ class SurveySpider(Spider):
         self._verdicts = verdicts
         self._sites = self._refused = self._under_way = 0
         self._settled: list[tuple[int, str]] = []
-        """The sites whose first URL is decided, with this URL."""
+        """Sites whose other URLs can be requested now: the number and the first URL."""
 
     async def start(self) -> AsyncIterator[Request]:
-        """Yield the requests, URLS_AT_ONCE at a time, to bound the memory."""
+        """Yield the requests. URLS_AT_ONCE requests at most are under way, to bound the memory."""
         self.began = True
         firsts, clock = self._seeds.firsts(), clock_of(self.crawler)
         rest: Iterator[str] = iter(())
-        # The crawl ends. Without asyncio the engine would log this as an error.
+        # CancelledError ends the crawl. Without asyncio, the engine would log it as an error.
         with suppress(CancelledError):
             while True:
                 if self._under_way >= URLS_AT_ONCE:
@@ -166,25 +166,25 @@ class SurveySpider(Spider):
                     return
 
     def _request(self, url: str, **seed: tuple[int, str]) -> Request:
-        """Return the request for the decision on *url*. *seed* is given for the first of a site."""
+        """Return the request for *url*. For the first URL of a site, *seed* is the site."""
         self._under_way += 1
         # There are no duplicates, so the filter need not remember the URL.
         return Request(url, self.parse, errback=self.not_fetched, cb_kwargs=seed, dont_filter=True)
 
     def parse(self, response: Response, **_: Any) -> None:
-        """Count a URL with a response from a middleware of the project, before the decision."""
+        """Count a URL as undecided, because a middleware of the project returned a response."""
         assert response.request is not None  # set by Scrapy
         self._ended(response.request, "a downloader middleware answered it")
 
     def not_fetched(self, failure: Failure) -> None:
-        """Count a URL with a decision, or with an error instead."""
+        """Count a URL as decided, or as undecided after another error."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy
         error = failure.value
         decided = None if isinstance(error, PageNotFetched) else type(error).__name__
         self._ended(request, getattr(error, "verdict", decided))
 
     def _ended(self, request: Request, outcome: Verdict | str | None) -> None:
-        """Count a URL by *outcome*, which ``verdicts`` also gets."""
+        """Count the URL of *request* by *outcome*, and call ``verdicts`` with both."""
         if self._verdicts is not None:
             self._verdicts(request.url, outcome)
         self._under_way -= 1

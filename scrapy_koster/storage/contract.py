@@ -8,8 +8,8 @@
 
 A check opens two storages of the robot "a" and one of the robot "b" at the same empty place, as
 three processes do, uses the storages, and closes them. The check raises AssertionError if a promise
-is broken. If processes cannot share a storage, such as a storage in memory, the function returns
-the same object for every call with a robot.
+is broken. If processes cannot share your storage, for example a storage in memory, your function
+has to return the same object for every call with the same robot.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ Check: TypeAlias = Callable[[Callable[[str], Storage]], None]
 def checks(storage: type[object]) -> dict[str, Check]:
     """Return the checks for the class *storage*, by name.
 
-    A class with the methods of ``Claiming`` or ``Pacing`` has more checks. Threads call a storage
-    only if it is ``blocking`` or shared.
+    A class with the methods of ``Claiming`` or ``Pacing`` has more checks. Checks with threads
+    are for a class that is ``blocking`` or has the methods of ``Claiming``.
     """
     found = list(_OF_ALL)
     if issubclass(storage, Claiming):
@@ -250,7 +250,7 @@ def _visit(storage: Any, secs: float, *, host: str = A.host, begun: bool = False
 
 
 def _in_eight_threads(one: Any, two: Any, call: Callable[[Any, int, int], Any], n: int) -> Any:
-    """Return the results of *call* in threads that begin at the same time, in round *n*."""
+    """Return the results of *call* in eight threads that begin at the same time, in round *n*."""
     together = Barrier(THREADS, timeout=BOUND_SECS)
 
     def run(thread: int) -> Any:

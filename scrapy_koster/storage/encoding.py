@@ -22,22 +22,22 @@ from scrapy_koster.storage.port import StorageError
 
 BODY_MAX_BYTES = 10 * 2**20
 TEXT_MAX_BYTES = 2**16
-# Room for four texts and some numbers. JSON may use six bytes for one byte of a text.
+# Room for the texts and numbers of a value. JSON may use six bytes for one byte of a text.
 _HEAD_MAX_BYTES = 4 * 6 * TEXT_MAX_BYTES + 2**10
-# Most files are smaller. Compressing them would take time for each new site.
+# Most files are smaller, and are not compressed, which saves time for each new site.
 _COMPRESSED_FROM_BYTES = 4096
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 OCTETS_MAX = BODY_MAX_BYTES + _HEAD_MAX_BYTES + 2**14
-"""Size of the longest value that can be read back."""
+"""Size in bytes of the longest encoded value that can be read back."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 Fields: TypeAlias = dict[str, Any] | None
 
 
 def fields_of(known: Known) -> tuple[Fields, Fields]:
-    """Return the stored fields of the copy and of the failure in *known*, None if missing.
+    """Return two dicts: the stored fields of the copy and of the failure in *known*.
 
-    Whether the crawl has a defect, and whether a host exists, is not stored.
+    A missing copy or failure is None. ``is_defect`` and ``no_such_host`` are not stored.
     """
     copy = last_copy(known)
     failure = known if isinstance(known, Failure) else None
@@ -48,7 +48,10 @@ def fields_of(known: Known) -> tuple[Fields, Fields]:
 
 
 def known_from(copy: Fields, failure: Fields) -> Known:
-    """Return the copy, or the failure, of these fields; ValueError for an invalid field."""
+    """Return the copy, or the failure with the copy as ``stale``.
+
+    Raises ValueError for an invalid field.
+    """
     stale = None if copy is None else Copy(**_checked(copy, _OF_COPY))
     if failure is not None:
         return Failure(**_checked(failure, _OF_FAILURE), stale=stale)
@@ -60,8 +63,8 @@ def known_from(copy: Fields, failure: Fields) -> Known:
 def encoded(known: Known) -> bytes:
     """Return *known* as bytes: a head in JSON, a line feed and the body, packed by zlib.
 
-    Raises ValueError for a text outside Unicode, and StorageError for a body too large to be read
-    back.
+    Raises ValueError for a text with lone surrogates, and StorageError for a body too large to be
+    read back.
     """
     copy, failure = fields_of(known)
     body = copy.pop("body") if copy else b""
@@ -74,13 +77,13 @@ def encoded(known: Known) -> bytes:
     octets = _JSON.encode(head).encode() + b"\n" + body
     if len(octets) >= _COMPRESSED_FROM_BYTES:
         return zlib.compress(octets, 1)
-    # One stored block, as zlib.compress(octets, 0) makes it, without the tables of a compressor.
+    # A zlib stream with one uncompressed block, like zlib.compress(octets, 0), but faster.
     size = pack("<HH", len(octets), len(octets) ^ 0xFFFF)
     return b"\x78\x01\x01" + size + octets + pack(">I", zlib.adler32(octets))
 
 
 def decoded(octets: bytes) -> Known:
-    """Return the copy or failure in *octets*; ValueError for an invalid value."""
+    """Return the copy or failure in *octets*. Raises ValueError for an invalid value."""
     unpack = zlib.decompressobj()
     try:
         data = unpack.decompress(octets, _HEAD_MAX_BYTES + BODY_MAX_BYTES)
@@ -95,7 +98,7 @@ def decoded(octets: bytes) -> Known:
 
 
 def site_named(name: object) -> Site | None:
-    """Return the site with the canonical name *name*, or None."""
+    """Return the site with the name *name*, or None if *name* is not the canonical name."""
     try:
         site = site_of(name) if isinstance(name, str) and _is_text(name) else None
     except ValueError:
@@ -104,7 +107,7 @@ def site_named(name: object) -> Site | None:
 
 
 def sound(found: object) -> Known | None:
-    """Return *found*, the result of a storage; StorageError for an invalid Copy or Failure."""
+    """Return *found*, the result of a storage. Raises StorageError for an invalid value."""
     if found is None:
         return None
     kind = type(found).__name__
@@ -117,7 +120,7 @@ def sound(found: object) -> Known | None:
 
 
 def seconds(value: object) -> float:
-    """Return *value*, a number of seconds from a storage; StorageError for another value."""
+    """Return *value*, the seconds from a storage. Raises StorageError for an invalid value."""
     if isinstance(value, (int, float)) and 0 <= value <= 1e15:
         return value
     raise StorageError(f"it returned {printable(repr(value), 50)} in place of seconds")
@@ -133,12 +136,12 @@ def _checked(given: Mapping[str, Any], checks: Mapping[str, Callable[[Any], bool
 
 
 def _is_text(value: Any) -> bool:
-    # UnicodeEncodeError, a ValueError, for invalid UTF-8
+    # encode() raises UnicodeEncodeError, a ValueError, for a lone surrogate.
     return isinstance(value, str) and len(value.encode()) <= TEXT_MAX_BYTES
 
 
 def _is_line(value: Any) -> bool:
-    """Return whether *value* may be sent as a header and written to a terminal."""
+    """Return whether *value* is safe to send as a header and to write to a terminal."""
     return _is_text(value) and not _CONTROL.search(value)
 
 

@@ -1,4 +1,4 @@
-"""The later of two facts about a site, and stored facts under today's settings."""
+"""Compares copies and failures by time, and adapts stored ones to today's settings."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from scrapy_koster.protocol.access import (
 from scrapy_koster.protocol.policy import Policy
 
 LATE_SECS = 86400.0
-"""A larger difference comes from a wrong clock. See ``supersedes``."""
+"""If a stored time is later by more than this, a wrong clock wrote it. See ``supersedes``."""
 
 
 def supersedes(new: Known, old: Known | None) -> bool:
-    """Return whether *new* takes the place of *old*: the later one is kept.
+    """Return whether *new* replaces *old*, the stored value or None.
 
-    Writers race by the time of a fetch. A time further ahead comes from a
-    wrong clock, and must not keep its place until then.
+    Several processes may write, so a later *old* is kept. If *old* is later by more than LATE_SECS,
+    a wrong clock wrote it, and *new* replaces it.
     """
     if old is None:
         return True
@@ -34,16 +34,18 @@ def supersedes(new: Known, old: Known | None) -> bool:
 def is_news(found: Known, known: Known | None, *, now: float) -> bool:
     """Return whether *found* is newer than *known*.
 
-    A time ahead of *now* comes from a wrong clock, and is ignored.
+    A time ahead of *now* comes from a wrong clock. If *found* has such a time, the result is False.
+    If *known* has such a time, *known* counts as older.
     """
     is_later = known is None or learnt(known) < learnt(found) or not has_been(learnt(known), now)
     return is_later and has_been(learnt(found), now)
 
 
 def judged(known: Known | None, *, policy: Policy, max_bytes: int) -> Known | None:
-    """Return *known*, perhaps stored under other settings, adapted to today's settings.
+    """Return the stored *known*, adapted to today's settings *policy* and *max_bytes*.
 
-    Return None for a cut copy if today's limit is larger: a 304 would renew the cut copy.
+    A cut copy is dropped if *max_bytes* is larger today, because a 304 would renew the cut copy. A
+    copy is then returned as None, and a failure without its stale copy.
     """
     copy = last_copy(known)
     if copy is not None:
@@ -57,5 +59,5 @@ def judged(known: Known | None, *, policy: Policy, max_bytes: int) -> Known | No
 
 
 def learnt(known: Known) -> float:
-    """Return the time of the fetch or failure, in seconds since the epoch."""
+    """Return the time of the fetch or failure *known*, in seconds since the epoch."""
     return known.fetched if isinstance(known, Copy) else known.asked

@@ -1,4 +1,4 @@
-"""A storage that lasts as long as the crawl."""
+"""A storage in memory, which lasts as long as the crawl."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class MemoryStorage:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> MemoryStorage:
-        """Open a storage of KOSTER_MEMORY_SITES sites."""
+        """Return a storage for at most KOSTER_MEMORY_SITES sites."""
         return cls(settings["KOSTER_MEMORY_SITES"], settings.get("ROBOTSTXT_USER_AGENT") or "")
 
     def get(self, site: Site) -> Known | None:
-        """Return the copy or failure of *site*, now the most recently used."""
+        """Return the copy or failure of *site*, or None. *site* becomes the most recently used."""
         known = self._open()
         found = known.pop(site, None)
         if found is not None:
@@ -39,7 +39,7 @@ class MemoryStorage:
         return found
 
     def put(self, site: Site, copy: Known) -> None:
-        """Keep *copy* if it ``supersedes`` the stored one."""
+        """Store *copy* if it ``supersedes`` the stored value."""
         known = self._open()
         old = known.pop(site, None)
         known[site] = copy if old is None or supersedes(copy, old) else old
@@ -47,7 +47,7 @@ class MemoryStorage:
             del known[next(iter(known))]
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Record a visit to *host*, unless the last visit was less than *secs* ago."""
+        """Record a visit to *host*, or return the seconds to wait. See ``Pacing.visit``."""
         self._open()
         last = self._visited.pop(host, None)
         left = 0.0 if last is None or begun else held_secs(last + secs - now, secs)
@@ -57,19 +57,19 @@ class MemoryStorage:
         return left
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over the sites at the time of the call."""
+        """Iterate over the sites that are stored at the time of the call."""
         return iter(list(self._open().items()))
 
     def robots(self) -> list[str]:
-        """Return the robot of this storage in a list, or an empty list."""
+        """Return a list with the robot of this storage, empty if no site is stored."""
         return [self._robot] if self._open() else []
 
     def forget(self, site: Site) -> bool:
-        """Forget *site*; return False if the site is unknown."""
+        """Forget *site*. Return False if *site* was not stored."""
         return self._open().pop(site, None) is not None
 
     def close(self) -> None:
-        """Forget the stored sites and visits."""
+        """Forget the stored sites. Later calls raise StorageError."""
         self._known = None
 
     def _open(self) -> dict[Site, Known]:

@@ -25,9 +25,10 @@ class Claimed:
     """The result of a claim."""
 
     known: Known | None
-    """The stored copy or failure of the site at that moment, if any."""
+    """The copy or failure that was stored at the moment of the claim, or None."""
     held_secs: float
-    """0 if the claim succeeded. Otherwise the seconds for which another owner may hold the site."""
+    """The seconds for which another owner may hold the site. 0 if the claim succeeded, or if a copy
+    or failure was stored already (``unless_known``)."""
 
 
 GRANTED = Claimed(None, 0.0)
@@ -35,7 +36,7 @@ GRANTED = Claimed(None, 0.0)
 
 
 class Settings(Protocol):
-    """Scrapy's settings, as a storage uses them. You can pass a dict."""
+    """The part of Scrapy's settings that a storage uses. You can pass a dict instead."""
 
     def __getitem__(self, name: str, /) -> Any:
         """Return the value of the setting *name*."""
@@ -52,18 +53,18 @@ class Setting:
     """
 
     default: Any
-    """The value if the setting is missing or None; ``read`` reads the default, too."""
+    """The value if the setting is missing or None. ``read`` is called with the default, too."""
     read: Callable[[Any], Any]
     """Returns the value to use. Raises ValueError or TypeError for an invalid value. Such an
     error stops the crawl at the start; the message is logged."""
     in_data_dir: bool = False
-    """Whether the value is a path. A relative one is below Scrapy's data directory."""
+    """Whether the value is a path, and a relative path is below Scrapy's data directory."""
     wanted: str = ""
-    """The valid values, such as "a path". With it, the message does not contain the error."""
+    """The valid values, such as "a path". If set, a message has these words, not the error's."""
 
     @classmethod
     def path(cls, default: str) -> Setting:
-        """Return the setting of a path; a relative one is below Scrapy's data directory."""
+        """Return the setting of a path. A relative path is below Scrapy's data directory."""
         return cls(default, _path, in_data_dir=True, wanted="a path")
 
     @classmethod
@@ -74,7 +75,7 @@ class Setting:
 
 
 def invalid(value: object, wanted: str) -> ValueError:
-    """Return the error for an invalid *value*; *wanted* is the valid kind, such as "a path"."""
+    """Return the error for an invalid *value*. *wanted* is the valid kind, such as "a path"."""
     return ValueError(f"{printable(repr(value))} is not {wanted}")
 
 
@@ -95,7 +96,7 @@ class Storage(Protocol):
 
     A site may send different files to different robots, so the storage of a robot never returns the
     copy of another robot. Methods raise StorageError if the storage fails or is closed. After any
-    error, the crawl continues without the storage.
+    error, the crawl goes on without the storage, and calls the storage again later.
 
     A class may also have ``SETTINGS``, a mapping of names to ``Setting``. These settings are
     checked when a crawl starts.
@@ -103,30 +104,30 @@ class Storage(Protocol):
 
     blocking: ClassVar[bool]
     """Whether a call may wait for a lock or a network. If so, several threads call the storage at
-    the same time. If not, the crawl calls the storage directly."""
+    the same time. If not, the thread of the loop calls the storage."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Storage:
-        """Open the storage, when the crawl first needs a copy.
+        """Open and return the storage.
 
-        *settings* has valid values for the names in ``SETTINGS``, and in ROBOTSTXT_USER_AGENT the
-        name of the robot whose copies the storage keeps: "" for a robot without a name.
+        *settings* has valid values for the names in ``SETTINGS``. ROBOTSTXT_USER_AGENT is the name
+        of the robot whose copies the storage keeps, or "" for a robot without a name.
         """
 
     def get(self, site: Site) -> Known | None:
-        """Return the copy or failure of *site*, or None. An unreadable value is None."""
+        """Return the copy or failure of *site*, or None if no valid value is stored."""
 
     def put(self, site: Site, copy: Known) -> None:
-        """Store *copy* durably, unless the stored copy ``supersedes`` *copy*."""
+        """Store *copy*, a copy or failure, durably if *copy* ``supersedes`` the stored value."""
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over the stored sites of the robot, while sites are stored and forgotten."""
+        """Iterate over the stored sites of the robot, even if sites change meanwhile."""
 
     def robots(self) -> list[str]:
-        """Return the robots that have stored sites, sorted."""
+        """Return the names of the robots that have stored sites, sorted."""
 
     def forget(self, site: Site) -> bool:
-        """Forget *site*; return False if the site was not stored."""
+        """Forget *site*. Return False if *site* was not stored."""
 
     def close(self) -> None:
         """Close files and connections. A second call has no effect."""
@@ -134,16 +135,16 @@ class Storage(Protocol):
 
 @runtime_checkable
 class Claiming(Protocol):
-    """A storage shared by several processes, of which one fetches a robots.txt.
+    """A storage that several processes share, so that only one process fetches a robots.txt.
 
     A process claims a site before fetching the robots.txt. The owner of a claim is a name, unique
-    to the process. Without claims, every process fetches for itself.
+    to the process. Without claims, every process fetches the robots.txt.
     """
 
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Claimed:
-        """Reserve *site* for *owner* for *secs* from *now*, unless another owner holds it.
+        """Reserve *site* for *owner* for *secs* from *now*, unless another owner holds *site*.
 
         If *owner* already holds the site, the claim is prolonged. *now* is in seconds since the
         epoch; a storage with a clock may ignore *now*. With *unless_known*, a site with a stored
@@ -153,7 +154,7 @@ class Claiming(Protocol):
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Store *copy* as ``Storage.put`` does, and end a claim of *owner* in the same step.
 
-        The claim ends even if *copy* is superseded.
+        The claim ends even if *copy* is not stored.
         """
 
     def release(self, site: Site, owner: str) -> None:
@@ -177,8 +178,9 @@ class Pacing(Protocol):
 
 
 def held_secs(left_secs: float, secs: float) -> float:
-    """Return the remaining seconds of a claim of *secs* with *left_secs* left; 0 if invalid.
+    """Return *left_secs*, the remaining seconds of a claim of *secs*; 0 if the claim is void.
 
-    If more than 2 * *secs* are left, a wrong clock wrote the claim.
+    The claim is void if it has expired. If more than 2 * *secs* are left, a wrong clock wrote the
+    claim, and the claim is void, too.
     """
     return left_secs if 0 < left_secs <= 2 * secs else 0.0

@@ -31,8 +31,8 @@ _TTL_MAX_MS = 2**52
 _SCANNED_AT_ONCE = 1000
 _VALUE_MAX = OCTETS_MAX + 64
 
-# In all scripts: KEYS[1] the copy or failure, KEYS[2] the claim; ARGV[1] the owner. Another program
-# may have put a value of another type there: pcall returns a table then.
+# In _RELEASE, _CLAIM and _PUT: KEYS[1] the copy or failure, KEYS[2] the claim; ARGV[1] the owner.
+# If another program has put a value of another type there, pcall returns a table.
 _RELEASE = "if redis.pcall('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end"
 # ARGV: owner, milliseconds, the last byte to read, 1 for unless_known. A claim without an end, or
 # with an end too far ahead (see port.held_secs), is void.
@@ -49,7 +49,7 @@ if left <= 0 or left > 2 * ARGV[2] then
 end
 return {left, known}
 """
-# ARGV: owner, time of the fetch, value, milliseconds to live, seconds (see latest.supersedes).
+# ARGV: owner, time of the fetch, value, milliseconds to live, LATE_SECS (see latest.supersedes).
 _PUT = f"""
 local old = redis.pcall('GETRANGE', KEYS[1], 0, 63)
 local late = type(old) == 'string' and tonumber(string.match(old, '^(%S+) '))
@@ -59,9 +59,9 @@ if not (late and late > 0 and late <= tonumber(ARGV[5])) then
 end
 {_RELEASE}
 """
-# KEYS[1]: the last visit to a host. The value is the lifetime of the key, so the remaining lifetime
-# gives the time of the visit. ARGV: the delay, 1 for begun, the lifetime of the key. Times are in
-# milliseconds.
+# KEYS[1]: the last visit to a host. The value is the whole lifetime of the key. The value minus the
+# remaining lifetime is the time since the visit. ARGV: the delay, 1 for begun, the lifetime of the
+# key. Times are in milliseconds.
 _VISIT = """
 local value = redis.pcall('GET', KEYS[1])
 local left = 0
@@ -75,17 +75,17 @@ return math.ceil(math.max(left, 0))
 
 
 class _Call(NamedTuple):
-    """A command, and the function to read the reply."""
+    """A command that is not sent yet, and the function that reads the reply."""
 
     command: Sequence[Any]
     read: Callable[[Any], Any]
 
 
 class RedisStorage:
-    """Keeps copies in the Redis of *url*, under keys with the prefix *prefix*.
+    """Keeps copies in the Redis server at *url*, under keys with the prefix *prefix*.
 
     The value of a site begins with the time of the fetch or failure, and expires *ttl_secs* after
-    the last put. Claims and visits use the clock of the server.
+    it was stored. Claims and visits use the clock of the server.
     """
 
     blocking: ClassVar[bool] = True
@@ -98,7 +98,7 @@ class RedisStorage:
         self._ttl_ms = min(ttl_secs * 1000, _TTL_MAX_MS)
         self._robot = robot
         self.is_batch = False
-        """Whether methods return their commands, for one message, instead of sending them."""
+        """Whether methods return a ``_Call`` and send no command. See ``call_together``."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> RedisStorage:
@@ -110,14 +110,15 @@ class RedisStorage:
         return storage
 
     def connect(self) -> None:
-        """Connect before the first call. Raises StorageError if the connection fails."""
+        """Connect to the server. Raises StorageError if the connection fails."""
         with self._errors():
             self._client.ping()
 
     def call_together(self, calls: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> Any:
-        """Make *calls*, tuples of a method's name and arguments, in one message.
+        """Make *calls* in one message, and return the list of their results.
 
-        Return the results of the methods in a list. An exception is the result of a failed call.
+        A call has the name, the positional and the named arguments of a method. The result of a
+        failed call is the exception.
         """
         batch = copied(self)
         batch.is_batch = True
@@ -129,25 +130,25 @@ class RedisStorage:
         ]
 
     def _replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """Send *commands* in one message, and return the replies; a failed command has an error."""
+        """Send *commands* in one message. Return the replies; an exception for a failed command."""
         try:
             with self._client.pipeline(transaction=False) as pipeline:
                 for command in commands:
                     pipeline.execute_command(*command)
                 return list(pipeline.execute(raise_on_error=False))
-        except Exception as error:  # noqa: BLE001  # whatever answers at that port
+        except Exception as error:  # noqa: BLE001  # the server may be any program
             return [error] * len(commands)
 
     def _read(self, read: Callable[[Any], _T], reply: Any) -> _T:
-        """Return *reply*, converted by *read*; StorageError if the reply is an error."""
+        """Return *reply*, converted by *read*. Raises StorageError for an error in *reply*."""
         with self._errors():
             if isinstance(reply, Exception):
                 raise reply
             return read(reply)
 
     def _send(self, read: Callable[[Any], _T], *command: Any) -> _T:
-        """Return the reply to *command*, converted by *read*; in a batch, an unsent call."""
-        with self._errors():  # encoded here, a name with surrogates fails its own call only
+        """Return the reply to *command*, converted by *read*. In a batch, return a ``_Call``."""
+        with self._errors():  # an invalid text fails only this call, not a batch
             encoded = [each.encode() if isinstance(each, str) else each for each in command]
         if self.is_batch:
             return cast("_T", _Call(encoded, read))
@@ -158,24 +159,24 @@ class RedisStorage:
         return self._send(read, "EVAL", script, len(keys), *keys, *given)
 
     def get(self, site: Site) -> Known | None:
-        """Return the copy or failure of *site*; an invalid value is a miss."""
+        """Return the copy or failure of *site*, or None if no valid value is stored."""
         return self._send(_known_in, "GETRANGE", self._key("known", site), 0, _VALUE_MAX)
 
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Claimed:
-        """Set a claim of *owner*, unless another owner has a claim."""
+        """Claim *site* for *owner*, unless another owner holds *site*. *now* is not used."""
         given = owner, max(1, int(secs * 1000)), _VALUE_MAX, int(unless_known)
         return self._run(_claimed, _CLAIM, site, *given)
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Set a visit to *host*, unless the last visit was less than *secs* ago."""
+        """Record a visit to *host*, or return the seconds to wait. *now* is not used."""
         millis = min(max(1, math.ceil(secs * 1000)), _TTL_MAX_MS)
         given = f"{self._prefix}:visit:{{{host}}}", millis, int(begun), max(millis, self._ttl_ms)
         return self._send(lambda left_ms: float(left_ms) / 1000, "EVAL", _VISIT, 1, *given)
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
-        """Set *copy*, unless the server has a later copy."""
+        """Store *copy* if it ``supersedes`` the stored value. End the claim of *owner*."""
         with self._errors():
             time = repr(float(learnt(copy)))
             value = time.encode() + b" " + encoded(copy)
@@ -186,18 +187,18 @@ class RedisStorage:
         return self._run(lambda _: None, _RELEASE, site, owner)
 
     def forget(self, site: Site) -> bool:
-        """Delete the value of *site*; return False without a value."""
+        """Delete the value of *site*. Return False if there was no value."""
         return self._send(bool, "DEL", self._key("known", site))
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over the valid values of the robot, while other processes may write."""
+        """Iterate over the valid values of the robot. Other processes may write meanwhile."""
         names = sorted({name for name, robot in self._stored() if robot == self._robot})
         for site in filter(None, map(site_named, names)):
             if (known := self.get(site)) is not None:
                 yield site, known
 
     def robots(self) -> list[str]:
-        """Return the robots with values."""
+        """Return the names of the robots that have values, sorted."""
         return sorted({robot for _, robot in self._stored()})
 
     def close(self) -> None:
@@ -209,25 +210,25 @@ class RedisStorage:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise errors as a StorageError with the server's name; StorageError if closed."""
+        """Turn errors into StorageError with the server's address. Raise one if closed."""
         if self._is_closed:
             raise StorageError("the storage is closed: open a new one")
         try:
             yield
         except StorageError:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever answers at that port
+        except Exception as error:  # noqa: BLE001  # the server may be any program
             raise StorageError(
                 f"the Redis server {_place_of(self._client)} failed: {type(error).__name__}:"
                 f" {error}. Start or repair it, or set KOSTER_REDIS_URL to another one"
             ) from None
 
     def _stored(self) -> Iterator[tuple[str, str]]:
-        """Yield the site and the robot of the values."""
+        """Yield the names of the site and the robot of each value. Values may come twice."""
         head = f"{self._prefix}:known:{{"
         with self._errors():
             keys = list(self._client.scan_iter(match=f"{head}*", count=_SCANNED_AT_ONCE))
-        for key in keys:  # may have duplicates
+        for key in keys:
             name, _, robot = key.decode(errors="replace")[len(head) : -1].partition(" ")
             yield name, robot
 
@@ -240,7 +241,7 @@ class RedisStorage:
 def _outcome(call: Callable[..., Any], *args: Any, **how: Any) -> Any:
     try:
         return call(*args, **how)
-    except Exception as error:  # noqa: BLE001  # it is raised where the result is awaited
+    except Exception as error:  # noqa: BLE001  # the caller raises it later
         return error
 
 
@@ -264,23 +265,26 @@ def _claimed(reply: Any) -> Claimed:
 
 # redis-py types the results of methods as awaitable, too: hence Any.
 def _redis_client(url: str) -> Any:
-    """Return a client for the server at *url*, which connects at the first use."""
-    # Beyond the default of redis-py of version 5.
+    """Return a client for the server at *url*. The client connects when first used.
+
+    Raises StorageError if *url* is invalid.
+    """
+    # By default, redis-py 5 does not check the host name.
     tls = {"ssl_check_hostname": True} if url.startswith("rediss:") else {}
     try:
         client = redis.Redis.from_url(
             url,
             socket_timeout=_TIMEOUT_SECS,
             socket_connect_timeout=_TIMEOUT_SECS,
-            # Retry at once, for a connection closed by the server meanwhile. More retries, or a
-            # retry after a time-out, would hold a thread of the pool for long.
+            # A single retry, at once, if the server has closed an idle connection. More retries, or
+            # a retry after a time-out, would block the thread for too long.
             retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
             redis_connect_func=_log_in,
             **tls,
         )
         client.connection_pool.make_connection()
-    except Exception as error:  # noqa: BLE001  # what is wrong with it, redis-py says in many ways
-        # Not the text of the error: an invalid URL may have a password anywhere.
+    except Exception as error:  # noqa: BLE001  # a wrong URL raises many kinds of errors
+        # Without the text of the error: an invalid URL may have a password anywhere.
         raise StorageError(
             f"no Redis server can be opened by KOSTER_REDIS_URL: {type(error).__name__}."
             " See docs/fleet.md"
@@ -289,10 +293,10 @@ def _redis_client(url: str) -> Any:
 
 
 def _log_in(connection: Any) -> None:
-    # A server may quote an unknown command in any form, and HELLO has the password.
+    # The error is replaced: its text may quote the command HELLO, which has the password.
     try:
         connection.on_connect()
-    except Exception as error:  # noqa: BLE001  # whatever answers at that port
+    except Exception as error:  # noqa: BLE001  # the server may be any program
         is_late = isinstance(error, redis.TimeoutError)
         kind = redis.TimeoutError if is_late else redis.ConnectionError
         raise kind(f"{type(error).__name__} while logging in") from None

@@ -1,4 +1,4 @@
-"""The settings of RedisStorage. The optional redis-py is not needed to read these."""
+"""The settings of RedisStorage. This module does not need redis-py, which is optional."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ _DATABASE = re.compile(r"/?|/[0-9]{1,9}")
 
 
 def _url(value: object) -> str:
-    """Return a URL for redis-py; errors do not show the value, as a URL may have a password."""
-    with suppress(ValueError):  # for an invalid host or port
+    """Return *value*, a URL for redis-py. Raises ValueError for an invalid URL.
+
+    The message does not show *value*, which may have a password.
+    """
+    with suppress(ValueError):  # from urlsplit, for an invalid host or port
         if isinstance(value, str) and _is_of_redis(urlsplit(value)):
             return value
     raise ValueError(

@@ -22,7 +22,7 @@ _TABLES = {
     "claim": "(site TEXT, robot TEXT, owner TEXT, until REAL, PRIMARY KEY (site, robot))",
     "visit": "(host TEXT PRIMARY KEY, visited REAL)",
 }
-# A value over OCTETS_MAX is not ours, and may fill memory.
+# A value of more than OCTETS_MAX bytes comes from another program, and might fill the memory.
 _GET = "SELECT known FROM known WHERE site = ? AND robot = ? AND length(known) <= ?"
 _PUT = "INSERT OR REPLACE INTO known VALUES (?, ?, ?)"
 # A claim is a single statement, which is atomic without a transaction. A claim of another owner
@@ -39,7 +39,7 @@ _VISITED = "SELECT visited + 0.0 FROM visit WHERE host = ?"
 
 
 class SQLiteStorage:
-    """Keeps copies in the file *path*, created if needed."""
+    """Keeps copies in the SQLite file *path*. The file is created if missing."""
 
     blocking: ClassVar[bool] = False
     SETTINGS: ClassVar[Mapping[str, Setting]] = {
@@ -55,11 +55,11 @@ class SQLiteStorage:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> SQLiteStorage:
-        """Open the file KOSTER_SQLITE_PATH."""
+        """Return the storage in the file KOSTER_SQLITE_PATH."""
         return cls(settings["KOSTER_SQLITE_PATH"], settings.get("ROBOTSTXT_USER_AGENT") or "")
 
     def get(self, site: Site) -> Known | None:
-        """Return the copy or failure of *site*; an invalid value is a miss."""
+        """Return the copy or failure of *site*, or None if no valid value is stored."""
         with self._errors():
             return self._stored(self._key(site))
 
@@ -71,7 +71,7 @@ class SQLiteStorage:
             return None
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
-        """Commit *copy*, unless the file has a later copy."""
+        """Commit *copy* if it ``supersedes`` the stored value. End the claim of *owner*."""
         key = self._key(site)
         with self._transaction() as connection:
             if supersedes(copy, self._stored(key)):
@@ -81,10 +81,10 @@ class SQLiteStorage:
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Claimed:
-        """Commit a claim of *owner*, unless the file has a claim of another owner."""
+        """Commit a claim of *site* for *owner*, unless another owner holds *site*."""
         key, execute = self._key(site), self._connection.execute
         with self._errors():
-            # Most stored copies are fresh.
+            # The usual case: most stored copies are fresh, so no claim is written.
             if unless_known and (known := self._stored(key)) is not None:
                 return Claimed(known, 0.0)
             given = (*key, owner, now + secs, not unless_known, *key, now, now + 2 * secs)
@@ -94,7 +94,7 @@ class SQLiteStorage:
             held, known = held_secs(left or 0.0, secs), self._stored(key)
             if held or (unless_known and known is not None):
                 return Claimed(known, held)
-            # The claim of the other owner has just ended, or the stored value is invalid.
+            # Try again: the other owner's claim has just ended, or the stored value is invalid.
             return self.claim(site, owner, now=now, secs=secs)
 
     def release(self, site: Site, owner: str) -> None:
@@ -103,7 +103,7 @@ class SQLiteStorage:
             self._connection.execute(_RELEASE, (*self._key(site), owner))
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Commit a visit to *host*, unless the last visit was less than *secs* ago."""
+        """Commit a visit to *host*, or return the seconds to wait. See ``Pacing.visit``."""
         with self._transaction() as connection:
             row = None if begun else connection.execute(_VISITED, (host,)).fetchone()
             left = 0.0 if row is None else held_secs((row[0] or 0.0) + secs - now, secs)
@@ -112,7 +112,7 @@ class SQLiteStorage:
             return left
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over the valid rows of the robot, while other processes may write."""
+        """Iterate over the valid rows of the robot. Other processes may write meanwhile."""
         query = "SELECT site FROM known WHERE robot = ? ORDER BY site"
         with self._errors():
             names = self._connection.execute(query, (self._robot,)).fetchall()
@@ -121,13 +121,13 @@ class SQLiteStorage:
                 yield site, known
 
     def robots(self) -> list[str]:
-        """Return the robots with rows."""
+        """Return the names of the robots that have rows, sorted."""
         with self._errors():
             rows = self._connection.execute("SELECT DISTINCT robot FROM known ORDER BY robot")
             return [str(name) for (name,) in rows]
 
     def forget(self, site: Site) -> bool:
-        """Delete the row of *site*; return False without a row."""
+        """Delete the row of *site*. Return False if there was no row."""
         query = "DELETE FROM known WHERE site = ? AND robot = ?"
         with self._errors():
             return self._connection.execute(query, self._key(site)).rowcount > 0
@@ -143,13 +143,13 @@ class SQLiteStorage:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._errors(), self._connection as connection:
-            # A plain BEGIN would undo another writer between the read and the write.
+            # Lock before the read. After a plain BEGIN, the write fails if another process writes.
             connection.execute("BEGIN IMMEDIATE")
             yield connection
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Let one thread at a time use the connection, and raise errors as a StorageError."""
+        """Let one thread at a time use the connection, and turn errors into StorageError."""
         try:
             with self._lock:
                 yield
@@ -163,7 +163,7 @@ class SQLiteStorage:
 def _opened(path: str) -> sqlite3.Connection:
     file = Path(path).absolute()
     file.parent.mkdir(parents=True, exist_ok=True)
-    # Every crawl shares the file: a transaction takes far less than a millisecond.
+    # The timeout is long enough: transactions of other crawls take less than a millisecond.
     connection = sqlite3.connect(file, timeout=1.0, isolation_level=None, check_same_thread=False)
     try:
         _prepare(connection)
@@ -182,15 +182,18 @@ def _prepare(connection: sqlite3.Connection) -> None:
             # Read again: another process may have created the tables while this process waited.
             if _version(connection) != _VERSION:
                 _create(connection)
-    # The switch fails if another process uses the file. Without the switch, readers wait for
-    # writers until a process has the file for itself.
+    # The switch to WAL fails if another process uses the file. Readers wait for writers until a
+    # later process can switch.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    """Return the version of the file, 0 for a new file; refuse the file of another program."""
+    """Return the version of the file, or 0 for a new file.
+
+    Raises DatabaseError for the file of another program or of a newer version.
+    """
     facts = "SELECT (SELECT application_id FROM pragma_application_id),"
     facts += " (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
     application_id, version, tables = connection.execute(facts).fetchone()
@@ -203,7 +206,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 def _create(connection: sqlite3.Connection) -> None:
     for name, columns in _TABLES.items():
-        # A table of an earlier version is deleted: the copies are fetched again.
+        # Tables of an earlier version are deleted, so their copies are fetched again.
         connection.execute(f"DROP TABLE IF EXISTS {name}")
         connection.execute(f"CREATE TABLE {name} {columns}")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")

@@ -55,9 +55,9 @@ class KosterMiddleware:
         self._hooks = parts.engine.hooks
         self.enforcement = enforcement_of(crawler)
         self._own: Callable[..., Any] | None = getattr(self, "process_response", None)
-        """A subclass's ``process_response``."""
+        """The ``process_response`` of a subclass, or None."""
         handlers = filter(None, crawler.settings.getdict("DOWNLOAD_HANDLERS").values())
-        if not all(map(is_of_scrapy, handlers)):  # Scrapy's own handlers follow no redirect
+        if not all(map(is_of_scrapy, handlers)):  # Scrapy's default handlers follow no redirect
             self.process_response = self._check_final_url
         self._check_settings(crawler)
         if not parts.config.dry_run:  # a dry run stops no request
@@ -67,7 +67,10 @@ class KosterMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the middleware. Raises ValueError, which stops the crawl, for a wrong setting."""
+        """Return the middleware. Raises NotConfigured if ROBOTSTXT_OBEY is False.
+
+        Raises ValueError, which stops the crawl, for an invalid setting.
+        """
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):
@@ -76,7 +79,8 @@ class KosterMiddleware:
     async def process_request(self, request: Request) -> Response | None:
         """Allow or refuse *request*, after waiting for its robots.txt if necessary.
 
-        In a crawl from the HTTP cache, return the page in the cache.
+        Returns the page in the cache in a crawl from the HTTP cache, or None. Raises an error of
+        ``Enforcement.enforce`` for a refused request.
         """
         if request.meta.get("dont_obey_robotstxt"):
             self.enforcement.note_exempt(request)
@@ -85,7 +89,7 @@ class KosterMiddleware:
         if state is None:
             return None
         robot = self._robot.name_of(request)
-        if not self._hooks.are_called:  # the request is not checked when it is sent
+        if not self._hooks.are_called:  # no check follows when the request is sent
             self.enforcement.check_host(request, state, robot)
         replay = self._parts.replay
         page = None if replay is None else replay.answer(request)
@@ -97,7 +101,7 @@ class KosterMiddleware:
         return page
 
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Step:
-        """Return the step of the site after *request* has waited for it and for its host's turn."""
+        """Return the step for *request*, after a wait for the site and for the turn of its host."""
         step, pacer, is_page = state.step, self.enforcement.pacer, not is_robots_txt(request.url)
         if is_page and self._epoch() >= state.until_epoch:
             if failure := self._parts.parked.given_up.pop(request, None):
@@ -123,10 +127,10 @@ class KosterMiddleware:
 
     def process_exception(
         self,
-        request: Request,  # noqa: ARG002  # Scrapy gives it by name
+        request: Request,  # noqa: ARG002  # Scrapy passes it by name
         exception: Exception,
     ) -> None:
-        """Log a defect of KOSTER_PARSER once. The errback gets the error, too."""
+        """Log a defect of KOSTER_PARSER once. The errback of *request* gets *exception*, too."""
         self._parts.finish.ended_with(exception)
         if isinstance(exception, ParserDefectError) and self._log.is_first("defect"):
             self._log.defect(
@@ -139,10 +143,12 @@ class KosterMiddleware:
     # Answers without a request.
 
     def is_allowed(self, request: Request | str, robot: str | None = None) -> bool | None:
-        """Return whether a *request* or URL may be fetched now, from memory.
+        """Return whether *request*, a request or a URL, may be fetched now.
 
-        Returns None if the robots.txt is not in memory, has expired, or could not be retrieved.
-        *robot* is a name token or a User-Agent header; the default is the name in the request.
+        Only a robots.txt in memory is used. Returns None if the robots.txt is not in memory, has
+        expired, or could not be retrieved (True with KOSTER_UNAVAILABLE = "allow"). *robot* is a
+        name token or a User-Agent header; the default is the name in the request.
+
         Raises ValueError if the URL or the robot is invalid, and TypeError if KOSTER_PARSER has a
         defect.
         """
@@ -175,9 +181,9 @@ class KosterMiddleware:
     # The start and the end of the crawl.
 
     def _check_settings(self, crawler: Crawler) -> None:
-        """Raise an error if settings cannot work: KOSTER_PARSER, link filter, usage.
+        """Raise an error if KOSTER_PARSER has a defect, or if a setting lacks its middleware.
 
-        Warn if ROBOTSTXT_PARSER has no effect, or if Scrapy's own middleware is enabled.
+        Log a warning if ROBOTSTXT_PARSER has no effect, or if Scrapy's own middleware is enabled.
         """
         parser, settings = self._config.parser, crawler.settings
         checked_parser(parser, parser.from_crawler(crawler, b""))

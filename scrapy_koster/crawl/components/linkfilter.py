@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class LinkFilterMiddleware(OptionalMiddleware):
-    """Drops forbidden requests of callbacks before they are queued, and calls their errbacks.
+    """Drops forbidden requests from callbacks, and calls the errbacks of these requests.
 
-    Enabled by KOSTER_FILTER_LINKS. This middleware needs the highest order of the spider
-    middlewares, so that the output of errbacks passes through the rest.
+    Dropped requests are not queued. Enabled by KOSTER_FILTER_LINKS. This middleware needs the
+    highest order of the spider middlewares, so that the output of errbacks passes the others.
     """
 
     settings = "KOSTER_FILTER_LINKS"
@@ -40,15 +40,15 @@ class LinkFilterMiddleware(OptionalMiddleware):
 
     async def process_spider_output(
         self,
-        response: Response,  # noqa: ARG002  # Scrapy gives it by name
+        response: Response,  # noqa: ARG002  # Scrapy passes it by name
         result: AsyncIterator[Any],
     ) -> AsyncIterator[Any]:
-        """Yield the output without forbidden requests, and the output of errbacks, in order."""
+        """Yield the output, with the output of the errback in place of a forbidden request."""
         enforcement = enforcement_of(self._crawler)
         async for output in result:
             error = None
             if isinstance(output, Request):
-                with suppress(Exception):  # KosterMiddleware decides again, for the errback
+                with suppress(Exception):  # KosterMiddleware raises the error again
                     error = enforcement.drop_link(output)
             if error is None:
                 yield output
@@ -57,21 +57,22 @@ class LinkFilterMiddleware(OptionalMiddleware):
                     yield each
 
     async def _errback(self, request: Request, error: RobotsForbidden) -> AsyncIterator[Any]:
-        """Yield the output of the errback of *request*, called as by Scrapy.
+        """Yield the output of the errback of *request*, called with *error* as Scrapy does.
 
-        If the errback raises, *request* is queued: Scrapy calls the errback and reports the error.
+        If the errback raises another error, *request* is yielded. KosterMiddleware then refuses
+        *request*, and Scrapy calls the errback again and logs its error. CloseSpider is raised.
         """
         failure = Failure(error)
         failure.request = request  # type: ignore[attr-defined]  # as Scrapy does
         try:
-            output = request.errback(failure)  # type: ignore[misc]  # it has one
-            if isinstance(output, Failure):  # the errback did not handle it
+            output = request.errback(failure)  # type: ignore[misc]  # not None
+            if isinstance(output, Failure):  # the errback has returned the failure
                 return
             found = await ensure_awaitable(iterate_spider_output(output))
             async for each in as_async_generator(found):
                 yield each
         except CloseSpider:
             raise
-        except Exception as raised:  # noqa: BLE001  # it may be anybody's
+        except Exception as raised:  # noqa: BLE001  # an errback may raise any error
             if raised is not error:
                 yield request

@@ -1,4 +1,4 @@
-"""The base of the spider middlewares, which depend on settings and read pages."""
+"""The base class of our spider middlewares, and functions to read pages."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _names_of = lru_cache(maxsize=1000)(names_of)
 
 
 class OptionalMiddleware:
-    """A spider middleware that is in a crawl only if its settings are set."""
+    """Base class of a spider middleware that is in a crawl only if the settings enable it."""
 
     settings: str
-    """The settings that enable this middleware, in an error."""
+    """The settings that enable this middleware, for an error message."""
     why_dropped: str
-    """The reason for dropped output, in the last log line."""
+    """The reason why output was dropped, for the last log line."""
     how_to_keep: str
-    """The settings that keep the output, in the log."""
+    """A sentence for the log, with the setting that keeps the output."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         self._crawler = crawler
@@ -53,14 +53,17 @@ class OptionalMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the middleware. Raises ValueError, which stops the crawl, for a wrong setting."""
+        """Return the middleware. Raises NotConfigured if the settings disable the middleware.
+
+        Raises ValueError, which stops the crawl, for an invalid setting.
+        """
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):
             config = config_of(crawler)
             if cls.is_on(config):
                 return cls(crawler, config)
-        raise NotConfigured  # without a message: the settings disable the middleware
+        raise NotConfigured  # without a message, Scrapy logs no line
 
     @staticmethod
     def is_on(config: Config) -> bool:
@@ -68,7 +71,7 @@ class OptionalMiddleware:
         raise NotImplementedError
 
     def _drops(self, output: Any, response: Response, kind: str, reason: str, why: str) -> bool:
-        """Log an *output* that is dropped, and send the signal. Return False in a dry run."""
+        """Log *output*, and send the signal. Return whether to drop *output*: not in a dry run."""
         self._events.send(output_dropped, response=response, output=output, reason=reason)
         self._dropped[kind] += 1
         is_first = self._dropped[kind] == 1
@@ -101,23 +104,26 @@ class OptionalMiddleware:
 
 
 def tokens_of(request: Request, token: str | None) -> tuple[str, ...]:
-    """Return the names of the robot in META tags. *token* is the name in the settings, if any."""
+    """Return the names by which the page of *request* may address the robot.
+
+    *token* is the robot's name in the settings, or None.
+    """
     said = request.meta.get("robotstxt_user_agent")
     robot = (joined(said) if said else None) or token
-    # The page answers the robot in the sent header.
+    # Without another name, the site knows the robot by the header that was sent.
     return _names_of(robot or sent_user_agent(request.headers))
 
 
 def html_of(response: Response) -> bytes:
     """Return the HTML or XHTML of *response* in an ASCII-compatible encoding, or b"".
 
-    UTF-16 and UTF-32 are converted.
+    UTF-16 and UTF-32 are converted to UTF-8.
     """
     body = response.body
     is_xhtml = isinstance(response, XmlResponse) and _XHTML in body[:_XHTML_WITHIN_BYTES]
     if not is_xhtml and not isinstance(response, HtmlResponse):
         return b""
-    # Only these encodings: for an odd name in a page, Python's codecs may raise.
+    # Other encodings are not decoded: a page may name an encoding for which Python raises an error.
     if (
         b"\0" in body[:_NUL_WITHIN_BYTES]
         and isinstance(response, TextResponse)

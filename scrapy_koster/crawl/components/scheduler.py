@@ -1,9 +1,8 @@
 """The scheduler that parks requests until their site is known, and their host can be visited.
 
-``next_request`` takes requests until it finds a request that can be decided at once. The other
-requests are parked, and their robots.txt is retrieved. Requests come from the queues of parked
-requests that can come out, and from the inner scheduler. Both take turns, so that the next sites
-are known before the open queues are empty.
+``next_request`` returns a request that can be decided at once. Other requests are parked, and their
+robots.txt is retrieved. ``next_request`` takes requests in turns from the inner scheduler and from
+the open queues of parked requests, so further sites are known before the open queues are empty.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.assembly import Assembly
 
-# The longest time of a call of next_request. Scrapy's queue with 10,000 hosts, for example, needs
-# milliseconds for a request.
+# The time limit of a call of next_request. A single request can take milliseconds, for example from
+# Scrapy's queue with 10,000 hosts.
 _LOOK_SECS = 0.025
 _SITES_NAMED = 10
 
@@ -47,8 +46,8 @@ class DeferringScheduler(BaseScheduler):
     3.1: "On the request attempt resulted in temporary failure a robot should
     defer visits to the site until such time as the resource can be retrieved."
 
-    Waiting requests use no place of CONCURRENT_REQUESTS. When their site is known, they take turns
-    with the requests of the inner scheduler (KOSTER_FALLBACK_SCHEDULER).
+    Waiting requests use no place of CONCURRENT_REQUESTS. When a site is known, its requests take
+    turns with the requests of the inner scheduler (KOSTER_FALLBACK_SCHEDULER).
     """
 
     def __init__(self, crawler: Crawler, scheduler: BaseScheduler, parts: Assembly) -> None:
@@ -60,21 +59,21 @@ class DeferringScheduler(BaseScheduler):
         self._sites = parts.sites
         self._pacer = parts.pacer
         self._parked = parts.parked
-        self._persist = getattr(scheduler, "persist", None)  # of scrapy-redis
+        self._persist = getattr(scheduler, "persist", None)  # scrapy-redis has it
         self._is_kept = parts.folder is not None or bool(self._persist)
-        """Whether the next run finds the requests in the inner scheduler."""
+        """Whether the inner scheduler keeps its requests for the next run."""
         self._is_broken = False
-        """Whether the inner scheduler only raises errors."""
+        """Whether the inner scheduler raised an error, and its queue did not get shorter."""
         self._backup: RedisBackup | None = None
         self._resumed: deque[str] = deque()
-        """The queues of the last run whose robots.txt is not retrieved yet."""
+        """The names of queues of the last run that have not been opened yet."""
         self._turns = [self._parked.pop, self._next_inner]
         self._has_more = False
-        """Whether the last call of ``next_request`` ended early. The engine calls again."""
+        """Whether the last call of ``next_request`` reached its time limit, and has to go on."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
-        """Create both schedulers. Raises ValueError if a setting is invalid."""
+        """Create this scheduler and the inner one. Raises ValueError for an invalid setting."""
         parts = assembly_of(crawler)
         return cls(crawler, build_from_crawler(parts.config.fallback_scheduler, crawler), parts)
 
@@ -88,8 +87,11 @@ class DeferringScheduler(BaseScheduler):
     # The start and the end.
 
     def open(self, spider: Spider) -> Deferred[None] | None:
-        """Open the inner scheduler. Raises RuntimeError if the crawl would not obey robots.txt."""
-        # First, because Scrapy closes the scheduler after an error.
+        """Open both schedulers. Raises RuntimeError if the crawl would not obey robots.txt.
+
+        If the inner scheduler returns a Deferred, return it.
+        """
+        # The inner scheduler is opened first, because Scrapy closes it after an error below.
         opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
         check_internals(self._crawler)
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
@@ -119,10 +121,11 @@ class DeferringScheduler(BaseScheduler):
             )
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Hand the parked requests back to the inner scheduler, and close the scheduler.
+        """Hand the parked requests back to the inner scheduler, and close both schedulers.
 
-        A persistent scheduler keeps the requests for the next run. With a JOBDIR, requests stay in
-        a separate file. With scrapy-redis, the backup moves requests to the queue.
+        With a JOBDIR, requests that are in the file stay there for the next run. With scrapy-redis,
+        the backup moves requests to the queue. If a scheduler of Scrapy or scrapy-redis keeps no
+        requests, the parked requests are dropped.
         """
         waiting = self._parked.by_name()
         becomes = self._hand_back()
@@ -141,7 +144,7 @@ class DeferringScheduler(BaseScheduler):
         return self._scheduler.close(reason) if hasattr(self._scheduler, "close") else None
 
     def _hand_back(self) -> str:
-        """Hand back the waiting requests, or drop the requests. Return the words of the log."""
+        """Hand back or drop the waiting requests. Return a sentence about them for the log."""
         unwritten = list(self._parked.unwritten())
         is_of_scrapy = is_scrapys(type(self._scheduler))
         if not self._is_kept and (is_of_scrapy or self._persist is not None):
@@ -153,7 +156,7 @@ class DeferringScheduler(BaseScheduler):
         if self._backup is not None:
             lost = self._backup.close(unwritten, keep=True)
         else:
-            for _, request in unwritten:  # the dupefilter would drop the request
+            for _, request in unwritten:  # the dupefilter has seen these requests
                 self._scheduler.enqueue_request(request.replace(dont_filter=True))
         if not self._is_kept:
             return "They go back to the scheduler that is wrapped, which may keep them"
@@ -165,21 +168,21 @@ class DeferringScheduler(BaseScheduler):
     def has_pending_requests(self) -> bool:
         """Return whether a request may come out soon.
 
-        Parked requests do not count. If only parked requests are left, the spider is idle, and can
-        add requests.
+        Parked requests in closed queues do not count. If only such requests are left, the spider is
+        idle, and its handlers can add requests.
         """
         return bool(
             self._parked.has_next
             or self._has_more
             or self._resumed
-            or self._parked.is_held  # a call of scrapy-redis would block the crawl
+            or self._parked.is_held  # Redis hangs: do not call the inner scheduler
             or (not self._is_broken and self._scheduler.has_pending_requests())
         )
 
     def _spider_idle(self) -> None:
-        """Keep the crawl open while requests may come out.
+        """Raise DontCloseSpider while waiting requests may still come out.
 
-        If requests wait for the next run, the crawl ends with the reason WAITING.
+        If the remaining requests wait for the next run, raise CloseSpider with the reason WAITING.
         """
         if not self._parked.is_open:
             return
@@ -196,11 +199,11 @@ class DeferringScheduler(BaseScheduler):
             raise CloseSpider(WAITING)
 
     def enqueue_request(self, request: Request) -> bool:
-        """Pass *request* to the inner scheduler."""
+        """Pass *request* to the inner scheduler. Return False if *request* is rejected."""
         return self._scheduler.enqueue_request(request)
 
     def next_request(self) -> Request | None:
-        """Return a request that can be decided at once, or None."""
+        """Return a request that can be decided at once, or None. Other requests are parked."""
         self._has_more = False
         until = self._clock.now() + _LOOK_SECS
         while (request := self._next()) is not None and not self._may_go(request):
@@ -213,17 +216,21 @@ class DeferringScheduler(BaseScheduler):
     def _next(self) -> Request | None:
         """Return the next request from any source, or None."""
         if self._resumed and not self._sites.ahead.is_full:
-            # A resumed queue closes again: its first request is parked, and starts the fetch.
+            # The first request is parked again, which closes the queue and starts the retrieval.
             self._parked.let_out(self._resumed.popleft())
         self._turns.reverse()
         request = self._turns[0]() or self._turns[1]()
         dupefilter = dupefilter_of(self._scheduler)
         if request and dupefilter is not None and self._parked.is_resumed(request):
-            dupefilter.request_seen(request)  # a killed run may not have saved the entry
+            dupefilter.request_seen(request)  # requests.seen of a killed run may lack it
         return request
 
     def _next_inner(self) -> Request | None:
-        """Return the next request of the inner scheduler, or None if enough sites wait."""
+        """Return the next request of the inner scheduler, or None.
+
+        Returns None without a call if enough sites wait, or while Redis does not answer. Requests
+        that the last run has parked are skipped.
+        """
         if self._sites.ahead.is_full or self._parked.is_held:
             return None
         while (request := self._next_readable()) and self._parked.is_resumed(request):
@@ -234,7 +241,8 @@ class DeferringScheduler(BaseScheduler):
         """Return the next request of the inner scheduler that can be read, or None.
 
         Scrapy's disk queue stores the number of requests only on closing. If a crawl was killed,
-        requests may be missing in the JOBDIR: the queue raises, and the request is skipped.
+        requests may be missing in the JOBDIR: the queue raises an error, and the request is
+        skipped. Without a JOBDIR, the error is raised.
         """
         left = math.inf
         while True:
@@ -249,7 +257,7 @@ class DeferringScheduler(BaseScheduler):
                         " killed. These requests are not crawled, the others are",
                         error,
                     )
-                # Only after an error: len() adds up the queues of the hosts.
+                # len() is slow: it adds up the queues of all hosts. So call it only after an error.
                 before, left = left, len(self._scheduler)  # type: ignore[arg-type]
                 self._is_broken = left >= before
                 if self._is_broken:
@@ -259,14 +267,14 @@ class DeferringScheduler(BaseScheduler):
                 return request
 
     def _may_go(self, request: Request) -> bool:
-        """Return whether *request* can be decided at once. Otherwise park *request*."""
+        """Return whether *request* can be decided at once. If not, park *request*."""
         parked = self._parked
         if not parked.is_open or request in parked.given_up:
             return True
         self._sites.idle_timeout.busy()
         try:
             state = self._sites.state_of(request.url)
-        except ValueError:  # the middleware raises it again, for the errback of the request
+        except ValueError:  # KosterMiddleware raises it again, and the errback gets it
             return True
         if state is None or request.meta.get("dont_obey_robotstxt"):
             return True

@@ -24,22 +24,22 @@ else:
 
 
 class RobotsSitemapMixin(_Base):
-    """Mixin that saves a SitemapSpider the second request for a robots.txt.
+    """Mixin that lets a SitemapSpider find sitemaps in the crawl's copies of robots.txt.
 
-    Use ``class MySpider(RobotsSitemapMixin, SitemapSpider)``. For a robots.txt in ``sitemap_urls``,
-    the spider uses the sitemaps in the copy of the crawl. The mixin overrides ``start``, and has no
-    effect without KosterMiddleware.
+    Use ``class MySpider(RobotsSitemapMixin, SitemapSpider)``. The spider sends no second request
+    for a robots.txt in ``sitemap_urls``. The mixin overrides ``start``, and has no effect without
+    KosterMiddleware.
     """
 
     async def start(self) -> AsyncIterator[Any]:
-        """Yield a request for each sitemap as soon as the robots.txt of its site is known."""
+        """Yield the requests for sitemaps, those in a robots.txt as soon as the file is known."""
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
         found: DeferredQueue[Any] = DeferredQueue()
         asked = [] if middleware is None else list(filter(is_robots_txt, self.sitemap_urls))
         found.put([url for url in self.sitemap_urls if url not in asked])
-        for url in asked:  # concurrently: a hanging site does not delay others
+        for url in asked:  # at the same time: a hanging site does not delay others
             deferred_from_coro(self._look_up(url, found))
-        # The crawl ends. Without asyncio the engine would log this as an error.
+        # CancelledError ends the crawl. Without asyncio, the engine would log it as an error.
         with suppress(CancelledError):
             for _ in range(1 + len(asked)):
                 self.sitemap_urls = await maybe_deferred_to_future(found.get())
@@ -47,7 +47,7 @@ class RobotsSitemapMixin(_Base):
                     yield request
 
     async def _look_up(self, url: str, found: DeferredQueue[list[str]]) -> None:
-        """Put the sitemaps of the site of *url* into *found*; an empty list if unknown."""
+        """Put the list of sitemaps in the robots.txt *url* into *found*, empty if unknown."""
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
         assert middleware is not None
         log, sitemaps = Log(__name__, self.crawler), []
@@ -59,7 +59,7 @@ class RobotsSitemapMixin(_Base):
                 url=url,
                 verdict=error.verdict,
             )
-        except Exception as error:  # noqa: BLE001  # nobody else takes it
+        except Exception as error:  # noqa: BLE001  # no caller awaits this
             log.defect(
                 "Error while looking up the sitemaps of %(url)s. Fix the URL, or the component"
                 " that the traceback names",

@@ -1,4 +1,4 @@
-"""The spider middleware that obeys the directives of pages."""
+"""The spider middleware that obeys the robots META tags and X-Robots-Tag headers of pages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGE_DIRECTIVES = "koster_page_directives"
 
 
 class RobotsMetaMiddleware(OptionalMiddleware):
-    """Drops requests of pages with nofollow, and items of pages with noindex."""
+    """Drops requests from pages with nofollow, and items from pages with noindex."""
 
     why_dropped = "say so"
     how_to_keep = "KOSTER_PAGE_DIRECTIVES = [] keeps all requests and items."
@@ -41,7 +41,7 @@ class RobotsMetaMiddleware(OptionalMiddleware):
 
     @staticmethod
     def is_on(config: Config) -> bool:
-        """Return whether a source of directives is set."""
+        """Return whether KOSTER_PAGE_DIRECTIVES has a source of directives."""
         return bool(config.page_directives)
 
     def process_spider_input(self, response: Response) -> None:
@@ -50,7 +50,7 @@ class RobotsMetaMiddleware(OptionalMiddleware):
         assert request is not None  # the engine sets it
         is_exempt = request.meta.get("dont_obey_robotstxt")
         directives = {} if is_exempt else self._directives(response, request)
-        # A spider may have copied the meta of another page to this request.
+        # Set even if empty: a spider may have copied the meta of another page to this request.
         said = [word for word in ("noindex", "nofollow") if word in directives]
         request.meta[PAGE_DIRECTIVES] = said
         if directives:
@@ -59,7 +59,7 @@ class RobotsMetaMiddleware(OptionalMiddleware):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Yield the output in order, without forbidden requests and items."""
+        """Yield the output without the requests and items that the directives of the page drop."""
         directives = self._found.get(response)
         async for output in result:
             if directives is None or self._passes(output, response, directives):
@@ -67,7 +67,7 @@ class RobotsMetaMiddleware(OptionalMiddleware):
 
     def _directives(self, response: Response, request: Request) -> Directives:
         found: Directives = {}
-        # Not "in response.headers", which folds the case of the name.
+        # Faster than "in response.headers", which normalizes the name in every call.
         if self._reads_headers and dict.__contains__(response.headers, b"X-Robots-Tag"):
             values = response.headers.getlist(b"X-Robots-Tag")
             said = [value.decode("latin-1") for value in values]

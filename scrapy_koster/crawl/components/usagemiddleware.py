@@ -28,13 +28,14 @@ USAGE = "koster_usage"
 """The key of response.meta with the Usage of the page."""
 
 _Unfit: TypeAlias = "tuple[str, Statement | None]"
-"""A disallowed purpose, and the statement that disallows it."""
+"""A purpose that a page may not serve, and the statement that disallows it, or None."""
 
 
 class UsageMiddleware(OptionalMiddleware):
-    """Sets ``response.meta["koster_usage"]``, and drops items if a purpose is disallowed.
+    """Sets ``response.meta["koster_usage"]`` and a field of items, and can drop items.
 
-    Enabled by KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD.
+    Items are dropped if a purpose is disallowed, unless KOSTER_USAGE_ACTION is "report". Enabled by
+    KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD.
     """
 
     settings = "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD"
@@ -50,7 +51,7 @@ class UsageMiddleware(OptionalMiddleware):
 
     @staticmethod
     def is_on(config: Config) -> bool:
-        """Return whether a purpose or a field is set."""
+        """Return whether KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD is set."""
         return config.usage.is_on
 
     def process_spider_input(self, response: Response) -> None:
@@ -68,11 +69,11 @@ class UsageMiddleware(OptionalMiddleware):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Yield requests without the usage of this page, and items that are not dropped."""
+        """Yield the output without dropped items. Set KOSTER_USAGE_FIELD of the other items."""
         usage, unfit = self._found.get(response, (None, None))
         async for output in result:
             if isinstance(output, Request):
-                # A spider may use meta=response.meta, with the usage of this page.
+                # With meta=response.meta, the request has the usage of this page: remove it.
                 output.meta.pop(USAGE, None)
             elif output is not None:
                 if unfit is not None and await self._drops_item(output, response, *unfit):
@@ -96,7 +97,7 @@ class UsageMiddleware(OptionalMiddleware):
     async def _drops_item(
         self, item: Any, response: Response, purpose: str, statement: Statement | None
     ) -> bool:
-        """Count, log and drop an item. Return False in a dry run: the item is kept."""
+        """Count and log an item to drop. Return whether the item is dropped: not in a dry run."""
         self._stats.inc_value("koster/usage/dropped")
         why = f"disallowed by {statement}" if statement else "unknown (KOSTER_USAGE_UNKNOWN)"
         because = f"{purpose} is {why}"
@@ -132,11 +133,11 @@ class UsageMiddleware(OptionalMiddleware):
 
 
 def _fill(item: Any, field: str, usage: Usage) -> None:
-    """Set *field* of *item* if it has no value and *item* accepts it."""
+    """Set *field* of *item* to *usage*, if the field is empty and *item* accepts the field."""
     try:
         adapter = ItemAdapter(item)
         value = adapter.get(field)
         if value is None or (isinstance(value, (str, dict, list, tuple)) and not value):
             adapter[field] = usage.to_dict()
-    except Exception:  # noqa: BLE001  # it cannot hold it: items may be of anybody's class
+    except Exception:  # noqa: BLE001  # items of any class: some have no such field
         return

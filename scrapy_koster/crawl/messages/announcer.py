@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _ANYWAY = '. To fetch its pages anyway, set KOSTER_UNAVAILABLE = "allow"'
 _TO_GO_ON = ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS" + _ANYWAY
 _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
-# Sites named at INFO, by kind of message and status of the site. The summary counts every site.
+# Number of sites logged at INFO, for each kind of message and status. The summary counts all sites.
 _SITES_NAMED = 20
 LINES = {
     "restricted": "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may"
@@ -49,7 +49,7 @@ LINES = {
     "let through": "Letting requests to %(site)s through (KOSTER_UNAVAILABLE): its robots.txt"
     " cannot be retrieved (%(reason)s)",
 }
-"""Messages about sites: the first sites of a kind at INFO, further sites at DEBUG."""
+"""Messages about sites, by kind. The first of a kind are logged at INFO, further ones at DEBUG."""
 
 
 class Announcer:
@@ -65,7 +65,10 @@ class Announcer:
         self._epoch = clock_of(crawler).epoch
 
     def learnt(self, site: Site, known: Known, result: Answer | NoAnswer | None = None) -> None:
-        """Log and count *known*: by the *result* of a fetch, or a copy from the storage."""
+        """Log and count *known*, and send its signal.
+
+        *result* is the result of the fetch, or None if *known* comes from the storage.
+        """
         how = Retrieval.FETCHED if result else Retrieval.FROM_STORAGE
         if isinstance(result, Answer) and result.status == 304 and isinstance(known, Copy):
             how = Retrieval.REVALIDATED
@@ -118,7 +121,7 @@ class Announcer:
         )
 
     def odd(self, state: SiteState, copy: Copy) -> None:
-        """Log a file with rules that is cut, HTML, in UTF-16, or the page of a viewer."""
+        """Log a robots.txt that is cut, in UTF-16 or UTF-32, partly HTML, or a viewer's page."""
         if copy.cut_bytes is not None:
             self._stats.inc_value("koster/cut")
             self._name("cut", state, cut_bytes=copy.cut_bytes)
@@ -133,14 +136,14 @@ class Announcer:
                 )
         elif is_wide(copy.body):
             self._name("odd", state, what="in UTF-16 or UTF-32, which many robots cannot read")
-        elif is_html(copy.body) and self._is_obeyed(copy):  # otherwise: see _without_what
+        elif is_html(copy.body) and self._is_obeyed(copy):  # _without_what logs other HTML
             self._name("odd", state, what="partly HTML. The lines in it that are rules are obeyed")
 
     def _is_obeyed(self, copy: Copy) -> bool:
         return standing_of(copy, self._policy) is Standing.OBEYED
 
     def failed(self, state: SiteState, error: BaseException) -> None:
-        """Log the *error* of a component of the crawl."""
+        """Log the *error* of a component of the crawl that has failed for the site."""
         self._log.defect(
             "Error while fetching or reading the robots.txt of %(site)s: a component of this crawl"
             " failed (%(cause)s). The site stays closed until an attempt succeeds. Fix the"
@@ -151,20 +154,24 @@ class Announcer:
         )
 
     def awaited(self, state: SiteState) -> None:
-        """Log that a command of Scrapy for a single page waits for a robots.txt."""
+        """Log that `scrapy fetch`, or a similar command, waits for the robots.txt of the site."""
         self._to_go_on = _BY_HAND
         self._log.info("Waiting for the robots.txt of %(site)s", site=state.site)
 
     def begins_to_wait(self, state: SiteState) -> None:
         """Count a request that begins to wait for a deferred site.
 
-        Earlier requests are counted when the site is deferred.
+        ``announce`` counts the requests that wait when the site becomes deferred.
         """
         if state.is_deferred:
             self._stats.inc_value("koster/deferred/requests")
 
     def announce(self, state: SiteState, step: Step, waiting: int) -> None:
-        """Log and count the change of a site by *step*. *waiting* requests wait for the site."""
+        """Log and count the change of a site by *step*, and send its signals.
+
+        *waiting* is the number of requests that wait for the site. An ``Ask``, and another
+        ``Defer`` of a deferred site, are no change.
+        """
         if isinstance(step, Ask) or (isinstance(step, Defer) and state.is_deferred):
             return
         before, is_deferred = state.standing, isinstance(step, Defer)
@@ -181,7 +188,7 @@ class Announcer:
                 self.events.send(signals.site_deferred, site=state.site)
                 if waiting:
                     self._stats.inc_value("koster/deferred/requests", waiting)
-                secs = max(0.0, failure.retry - self._epoch())  # a stored failure is older
+                secs = max(0.0, failure.retry - self._epoch())  # 0 if a stored retry is due
                 self._name("deferred", state, reason=failure.reason, waiting=waiting, secs=secs)
             case Pass(failure) if before is not now:
                 self._name("let through", state, reason=failure.reason)
@@ -211,7 +218,7 @@ class Announcer:
             self._name("no rules", state, what=_without_what(now, copy), **values)
 
     def replays(self, state: SiteState, step: Obey | Pass) -> None:
-        """Set the status of a site in a crawl from the HTTP cache, without a message."""
+        """Set the first status of a site in a crawl from the HTTP cache, without a message."""
         if state.standing is None:
             state.standing = standing_by(step, self._policy)
 

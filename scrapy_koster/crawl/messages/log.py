@@ -15,15 +15,15 @@ _VALUE_CHARS = 1000
 
 
 class UnexpectedError(Exception):
-    """Replaces an error in a traceback, since its text may come from the network."""
+    """Replaces an error in a traceback. The message is the printable text of the error."""
 
 
 class Log:
     """Writes the lines of a module into the log of a crawl.
 
-    Messages are %-formatted with named values, as in ``logging``. Except for numbers, values are
-    made printable and cut: hosts, URLs and reasons come from the network, also in the errors of
-    storages and parsers.
+    Messages are %-formatted with named values, as in ``logging``. Values that are not numbers are
+    made printable and cut, because hosts, URLs, reasons and the texts of errors may come from the
+    network.
     """
 
     def __init__(self, name: str, crawler: Crawler) -> None:
@@ -33,15 +33,15 @@ class Log:
         self._logged: Counter[object] = Counter()
 
     def debug(self, message: str, **values: object) -> None:
-        """Log a message about a request."""
+        """Log a message about a request at DEBUG."""
         self._write(logging.DEBUG, message, values)
 
     def info(self, message: str, **values: object) -> None:
-        """Log a message about a site, or about the whole crawl."""
+        """Log a message about a site, or about the whole crawl, at INFO."""
         self._write(logging.INFO, message, values)
 
     def info_first(self, count: int, kind: object, message: str, **values: object) -> None:
-        """Log the first *count* lines of a *kind* at INFO, and further ones at DEBUG."""
+        """Log the first *count* messages of a *kind* at INFO, and further messages at DEBUG."""
         level = logging.INFO if self.is_first(kind, count) else logging.DEBUG
         self._write(level, message, values)
 
@@ -51,11 +51,11 @@ class Log:
         return self._logged[kind] <= count
 
     def warning(self, message: str, **values: object) -> None:
-        """Log a problem that the user should fix."""
+        """Log a problem that the user should fix, at WARNING."""
         self._write(logging.WARNING, message, values)
 
     def defect(self, message: str, error: BaseException, **values: object) -> None:
-        """Log *error* with its traceback, as an error of the crawl's own code."""
+        """Log *message* at ERROR, with the traceback of *error*, a defect of the crawl's code."""
         shown = UnexpectedError(error_text(error)).with_traceback(error.__traceback__)
         self._write(logging.ERROR, message, values, shown)
 
@@ -71,7 +71,7 @@ class Log:
             self._logger.log(
                 level,
                 message,
-                *([shown] if shown else []),  # without values a message is not formatted
+                *([shown] if shown else []),  # without values, % is an ordinary character
                 exc_info=error,
                 extra={"spider": self._crawler.spider},
                 stacklevel=3,

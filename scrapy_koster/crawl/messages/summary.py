@@ -52,13 +52,13 @@ class Summary:
         self._log = Log(__name__, crawler)
         self._sites: Counter[Standing] = Counter()
         self._closed: dict[Standing, dict[Site, None]] = {standing: {} for standing in _CLOSED}
-        """The first closed sites, by kind."""
+        """The first ten closed sites of a status, by status."""
         self.copies: Counter[Retrieval] = Counter()
         self._hazards: Counter[Cause] = Counter()
         self._examples: dict[Cause, str] = {}
 
     def begin(self, robot: str) -> None:
-        """Log the settings in force: *robot*, reading, copies, Crawl-delay."""
+        """Log the settings in force: *robot*, parser, place of the copies, Crawl-delay, dry run."""
         config = self._config
         unset = "" if config.parser_is_chosen else " (the 1996 draft: KOSTER_PARSER is not set)"
         self._log.info(
@@ -74,7 +74,7 @@ class Summary:
         )
 
     def stands(self, site: Site, now: Standing, before: Standing | None) -> None:
-        """Count *site* with the status *now*, and no longer with the status *before*."""
+        """Count *site* with its new status *now*, and no longer with its old status *before*."""
         if before is not None:
             self._sites[before] -= 1
             self._closed.get(before, {}).pop(site, None)
@@ -83,7 +83,7 @@ class Summary:
             named[site] = None
 
     def hazard_met(self, url: str, cause: Cause, because: str) -> None:
-        """Count a page with this *cause*. The first page is the example, with *because*."""
+        """Count a page with a hazard. The first page of a *cause* is logged with *because*."""
         self._hazards[cause] += 1
         self._examples.setdefault(cause, f"{printable(url, _URL_CHARS)} is {because}")
 
@@ -114,7 +114,7 @@ class Summary:
         )
 
     def _listed(self, standing: Standing) -> str:
-        """Return the number of sites with this status, and the first sites."""
+        """Return a text with the number of sites with this status, and with the first ten sites."""
         count, named = self._sites[standing], sorted(map(str, self._closed[standing]))
         more = ["..."] if count > len(named) else []
         return f"{count} {standing.words} ({', '.join([*named, *more])})"
@@ -155,7 +155,7 @@ def _pages(count: int) -> str:
 
 
 def _place_of(config: Config) -> str:
-    """Return where the copies are kept: the path of the database, or the name of the storage."""
+    """Return the place of the copies: the path of the SQLite file, or the name of the storage."""
     if not issubclass(config.storage, SQLiteStorage):
         return config.storage.__name__
     path, here = Path(config.sqlite_path), Path.cwd()
