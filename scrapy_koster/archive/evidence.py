@@ -1,10 +1,10 @@
-"""Records of the results of lookups in a crawl.
+"""Turns the results of lookups in a crawl into WARC records.
 
     request, response   a hop as sent and received; a 304 is a revisit
     conversion          the file as obeyed, if the body was compressed, cut, or changed by a
                         middleware
     resource            a copy from the storage, on the first use
-    metadata            the result, in JSON: its "outcome"
+    metadata            the result in JSON: the "outcome" of a lookup
 
 An outcome is written in one call, after the records to which it refers.
 """
@@ -37,7 +37,7 @@ _SENT = {
 }  # fmt: skip
 """The archived request headers. Other headers can be secret."""
 _NOT_RECEIVED = {b"set-cookie", b"set-cookie2", b"transfer-encoding"}
-"""The response headers without a place in the archive: secrets, and a decoded encoding."""
+"""The response headers that are not archived: secrets, and an encoding that is decoded."""
 _URLS = {b"location", b"content-location", b"refresh", b"link"}
 _USER = re.compile(rb"(?<=//)[^/?#\s]*@")
 _USER_OF_URL = re.compile(rb"\A([^/?#]*//)[^/?#\s]*@")
@@ -46,21 +46,21 @@ _REMEMBERED = 100_000
 
 
 class Evidence:
-    """Writes the results of a crawl."""
+    """Writes the results of a crawl into an archive."""
 
     def __init__(self, writer: Writer, *, began: float) -> None:
         """*began* is the start of the crawl, in seconds since the epoch.
 
-        A copy with a record that was fetched later is in the archive of another worker.
+        If a copy has a record and was fetched later, its record is in an archive of this crawl.
         """
         self._writer = writer
         self._began = began
         self._written: dict[object, None] = {}
 
     def add(self, attempt: Attempt) -> tuple[Known, int]:
-        """Write *attempt*. Return the result with the record of the copy, and a count of records.
+        """Write *attempt*. Return its result with the record ID of the copy, and the record count.
 
-        Raises OSError if nothing was written.
+        A result from the storage is written only once. Raises OSError if nothing was written.
         """
         outcome = attempt.site, learnt(attempt.known)
         if not attempt.exchanges and outcome in self._written:
@@ -83,7 +83,7 @@ class Evidence:
         is_renewed = any(exchange.status == 304 for exchange in attempt.exchanges[-1:])
         is_new = attempt.source == "fetched" and isinstance(known, Copy) and not is_renewed
         if copy is not None and not is_new:
-            # A renewed copy has a new date, and the old record.
+            # After a 304 the copy has a new date, and the record of ``attempt.stale``.
             held = self._held(attempt.site, attempt.stale or copy, records)
             copy = replace(copy, record_id=held.record_id)
         for exchange in attempt.exchanges:
@@ -94,10 +94,10 @@ class Evidence:
         return known, [*records, _outcome(attempt, known)]
 
     def _held(self, site: Site, copy: Copy, records: list[Record]) -> Copy:
-        """Return *copy* with the record of its body, which is written if there is no record yet."""
+        """Return *copy* with the ID of its record, which is added to *records* if not written."""
         if copy.record_id is not None and copy.fetched >= self._began:
             return copy
-        # Derived from the content, so workers use the same ID for the same copy.
+        # The ID is derived from the content, so workers use the same ID for the same copy.
         name = f"{site} {copy.url} {copy.fetched!r} {copy.digest} {copy.cut_bytes}".encode()
         record_id = f"<{UUID(bytes=sha256(name).digest()[:16], version=5).urn}>"
         if copy.record_id != record_id or record_id not in self._written:
@@ -106,7 +106,7 @@ class Evidence:
 
 
 def _hop(exchange: Exchange, held: Copy | None) -> list[Record]:
-    """Return the records of a response and its request. A 304 confirms the copy *held*."""
+    """Return the records of a response and its request. A 304 is a revisit of the copy *held*."""
     url = _url(exchange.url)
     origin, target = origin_and_path(url)
     sent = [(name, value) for name, value in exchange.sent if name.lower() in _SENT]
@@ -139,9 +139,12 @@ def _hop(exchange: Exchange, held: Copy | None) -> list[Record]:
 
 
 def _received(attempt: Attempt, copy: Copy, records: list[Record]) -> Copy:
-    """Return the copy of a response with the record of its body, after adding a conversion."""
+    """Return *copy* with the record ID of its body.
+
+    If no response in *records* has this body, a record of the body is added.
+    """
     responses = [record for record in records if record.kind == "response"]
-    if responses and copy.body in (b"", attempt.exchanges[-1].body):  # no error page is kept
+    if responses and copy.body in (b"", attempt.exchanges[-1].body):  # empty for an error page
         return replace(copy, record_id=responses[-1].id)
     body = _of_body(copy)
     if responses:

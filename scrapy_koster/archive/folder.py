@@ -19,16 +19,16 @@ from scrapy_koster.storage.latest import learnt
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a lookup by a crawl."""
+    """The archived result of a lookup by a crawl."""
 
     at: float
-    """When, in seconds since the epoch."""
+    """Time of the result, in seconds since the epoch."""
     source: str
     known: Known
-    """Without the body of the copy, which ``Folder.whole`` adds."""
+    """The copy or failure without the body of the copy. ``Folder.whole`` adds the body."""
     body_bytes: int
     warc: Path
-    """The file of the record."""
+    """The WARC file that has the result."""
 
 
 class Folder:
@@ -53,7 +53,7 @@ class Folder:
         return sorted(found, key=lambda outcome: (outcome.at, learnt(outcome.known)))
 
     def whole(self, outcome: Outcome) -> Known:
-        """Return the result with the body of the copy. Raises ArchiveError if the body is lost."""
+        """Return the result with the body of the copy. Raises ArchiveError without this body."""
         known, copy = outcome.known, last_copy(outcome.known)
         if copy is None or not outcome.body_bytes:
             return known
@@ -61,7 +61,10 @@ class Folder:
         return replace(known, stale=copy) if isinstance(known, Failure) else copy
 
     def info(self, warc: Path) -> Mapping[str, str]:
-        """Return the fields of the warcinfo record of a file: the settings of the crawl."""
+        """Return the fields of the warcinfo record in *warc*: the settings of the crawl.
+
+        Empty if the record is damaged. Raises ArchiveError.
+        """
         with _archive_errors(warc), warc.open("rb") as file:
             _, _, record = next(records_in(file), (0, 0, None))
         lines = record.body.decode("utf-8", "replace").split("\r\n") if record else []
@@ -97,7 +100,7 @@ def _archive_errors(warc: Path) -> Iterator[None]:
 
 
 def _outcome(record: Record, site: Site, warc: Path) -> Outcome | None:
-    """Return the outcome in *record*, None if invalid or about a site other than *site*."""
+    """Return the outcome in *record*, or None if it has no valid outcome of *site*."""
     if record.kind != "metadata":
         return None
     try:

@@ -18,22 +18,22 @@ _COMPARED_LINES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The same response of a site over some time."""
+    """A response for robots.txt that did not change over some time."""
 
     first: Outcome
     """The first result with this version."""
     copy: Copy
-    """Without the body. The site first sent this version at the time ``fetched``."""
+    """The first copy, without the body. The site first sent this version at ``fetched``."""
     last_seen: float
     """Time when the site last sent or confirmed this version, in seconds since the epoch."""
     seen: int
-    """Number of these responses."""
+    """Number of responses that sent or confirmed this version."""
 
 
 def versions(outcomes: Iterable[Outcome]) -> list[Version]:
-    """Return the versions in *outcomes* without failures, the oldest first.
+    """Return the versions in *outcomes*, the oldest first. Failures are ignored.
 
-    Dates are of the responses: a copy from a storage, or shared by several workers, counts once.
+    A response counts once, even if its copy was read from the storage or shared by workers.
     """
     found: list[Version] = []
     for outcome in sorted(outcomes, key=lambda outcome: learnt(outcome.known)):
@@ -50,8 +50,8 @@ def versions(outcomes: Iterable[Outcome]) -> list[Version]:
 def changes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int, bytes]]:
     """Yield the changed lines: the number in *old* or 0, the number in *new* or 0, the line.
 
-    If more than 1,000 lines are between the first and the last difference, the result has every
-    line: the time of a comparison grows faster than the number of lines.
+    If more than 1,000 lines are between the first and the last difference, all of them are yielded
+    as changed, because a comparison would be slow.
     """
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
@@ -66,6 +66,6 @@ def changes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, i
 
 
 def _common(old: Sequence[bytes], new: Sequence[bytes]) -> int:
-    """Return how many lines are the same at the start of both files."""
+    """Return the number of lines at the start of both files that are the same."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))

@@ -1,7 +1,7 @@
 """The CDXJ index of a WARC file: the places of records by URL.
 
 A line is the key of a URL (SURT), a time in 14 digits, and JSON. The first line has the size of the
-indexed file: an outdated index is made again.
+indexed file. If the file has another size, the index is outdated and made again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNLISTED = ("warcinfo", "request")
 
 
 def index_lines(record: Record, *, offset: int, length: int, filename: str) -> list[bytes]:
-    """Return the line of *record*, or no line if records of this kind are not listed."""
+    """Return a list with the line of *record*, empty if the index has no records of this kind."""
     if record.kind in _UNLISTED or record.url is None:
         return []
     digest = record.more.get("Koster-Digest") or record.more.get("WARC-Payload-Digest")
@@ -83,7 +83,7 @@ def index_of(warc: Path) -> list[bytes]:
 
 
 def fields_about(url: str, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the fields of the lines about *url*, without invalid lines."""
+    """Yield the fields of valid lines that have the key of *url*."""
     key = f"{key_of(url)} ".encode()
     for line in lines:
         if line.startswith(key):
@@ -93,7 +93,7 @@ def fields_about(url: str, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def key_of(url: str) -> str:
-    """Return the key of *url*: the host from right to left, and the path (SURT).
+    """Return the key of *url* (SURT): the host from right to left, the port, the path, the query.
 
     The key of an invalid URL, for example in the archive of another program, is the URL.
     """

@@ -12,7 +12,7 @@ from scrapy_koster.protocol.site import Site
 
 
 class ArchiveError(Exception):
-    """The archive cannot be read, or a record is missing. The message names a solution."""
+    """The archive cannot be read, or a record is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Attempt:
     exchanges: tuple[Exchange, ...] = ()
     """Requests and responses of the lookup; empty if the result comes from the storage."""
     stale: Copy | None = None
-    """The copy before a revalidation."""
+    """The copy before a revalidation, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,6 @@ class Record:
     more: Mapping[str, str] = field(default_factory=dict)
     """Further named fields, such as WARC-Refers-To."""
     head: bytes = b""
-    """HTTP header with the empty line, for writing only."""
+    """HTTP header with the empty line. Empty in a record that was read."""
     status: str = "-"
-    """HTTP status of a response."""
+    """HTTP status of a response, or "-"."""

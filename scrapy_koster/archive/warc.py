@@ -18,7 +18,7 @@ except ImportError as error:
     raise ImportError('An archive needs warcio: pip install "scrapy-koster[archive]"') from error
 
 RECORD_MAX_BYTES = 2**25
-"""Longer records are not read."""
+"""Reading a file stops at a longer record."""
 
 _YEAR_9999 = 253402300799.0
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -38,8 +38,8 @@ def member_of(record: Record) -> bytes:
     fields = [(name, _CONTROL.sub(" ", value)) for name, value in named.items()]
     headers = StatusAndHeaders("", fields, protocol="WARC/1.1")
     stream, length = BytesIO(block), len(block)
-    # As "warcinfo", which warcio writes unchanged. It would encode the HTTP header of a "revisit"
-    # again, and add digests of its own to other types.
+    # Pass the type "warcinfo", because warcio writes such a record unchanged. It would encode the
+    # HTTP header of a "revisit" again, and add its own digests to other types.
     whole = ArcWarcRecord("warc", "warcinfo", headers, stream, None, record.content_type, length)
     packed = BytesIO()
     WARCWriter(packed).write_record(whole)
@@ -49,8 +49,8 @@ def member_of(record: Record) -> bytes:
 def records_in(file: BinaryIO) -> Iterator[tuple[int, int, Record]]:
     """Yield the offset, the length and the record of each member, from the position of *file* on.
 
-    Reading stops at the first damaged member. Later bytes may be forged: after a killed writer,
-    the body of a site could be read as members.
+    Reading stops at the first damaged member. Later bytes may be forged: if a writer was killed,
+    the body of a response could be read as members. Raises OSError.
     """
     members = ArchiveIterator(file, check_digests=True)
     try:
@@ -59,7 +59,7 @@ def records_in(file: BinaryIO) -> Iterator[tuple[int, int, Record]]:
             yield members.get_record_offset(), members.get_record_length(), record
     except OSError:
         raise
-    except Exception:  # noqa: BLE001  # warcio has many for a damaged file
+    except Exception:  # noqa: BLE001  # warcio raises many kinds
         return
 
 
@@ -70,13 +70,13 @@ def date_text(epoch: float) -> str:
 
 
 def epoch_of(text: str) -> float:
-    """Return the time of a text of ``date_text``. Raises ValueError for an invalid text."""
+    """Return the time in a WARC-Date, in seconds since the epoch. Raises ValueError."""
     time = datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=timezone.utc)
     return min(max(time.timestamp(), 0.0), _YEAR_9999)
 
 
 def _record(found: Any) -> Record:
-    """Return a record read by warcio. Raises ValueError for a record that is cut or too long."""
+    """Return a record read by warcio. Raises ValueError or KeyError if damaged or too long."""
     body = found.raw_stream.read(RECORD_MAX_BYTES)
     if not found.digest_checker.passed:
         raise ValueError("the record is too long, cut, or has another digest")

@@ -16,19 +16,19 @@ from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.warc import member_of
 
 FILE_MAX_BYTES = 10**8
-"""Size of a file at which a new file is begun. The index, up to 30 MB, is in memory until then."""
+"""Size at which a file is closed. The index of an open file is in memory, up to 30 MB."""
 
 
 class Writer:
-    """The files of a crawl in *folder*.
+    """Writes the files of a crawl into *folder*.
 
-    A written record is in the hands of the operating system, and so survives a killed process.
+    The operating system has each written record, so a record survives a killed process.
     """
 
     def __init__(self, folder: str, info: Callable[[str], Record], *, began: float) -> None:
-        """*info* returns the warcinfo record of a file with this name. Nothing is written yet.
+        """*info* returns the warcinfo record for the name of a file. No file is created yet.
 
-        *began* is the start of the crawl for the names, in seconds since the epoch.
+        *began* is the start of the crawl in seconds since the epoch, for the names of files.
         """
         self._folder = Path(folder)
         self._info = info
@@ -42,7 +42,7 @@ class Writer:
         self._info_id = ""
 
     def write(self, records: Sequence[Record]) -> None:
-        """Append *records* as a whole. Raises OSError if nothing was written."""
+        """Append *records*, all or none. Raises OSError if writing fails."""
         file = self._file
         if file is None:
             file, records = self._begin(records)
@@ -73,7 +73,7 @@ class Writer:
         write_index(self._path, self._index, self._size)
 
     def _begin(self, records: Sequence[Record]) -> tuple[int, list[Record]]:
-        """Open a new file. Return the file, and its first record followed by *records*."""
+        """Open a new file. Return the file, and the warcinfo record followed by *records*."""
         self._folder.mkdir(parents=True, exist_ok=True)
         name = next(self._names)
         self._path = self._folder / name
@@ -85,7 +85,7 @@ class Writer:
         return self._file, [info, *records]
 
     def _undo(self, file: int) -> None:
-        """Cut off a failed write, if possible. A file then empty is deleted."""
+        """Cut off a failed write. Delete the file if it is empty, close it if it cannot be cut."""
         with suppress(OSError):
             os.ftruncate(file, self._size)
             if self._size:
@@ -97,7 +97,7 @@ class Writer:
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Write *data*, in one call if possible, so a kill leaves whole records."""
+    """Write *data*, in one call if possible, so a killed process leaves whole records."""
     left = memoryview(data)
     while left:
         left = left[os.write(file, left) :]

@@ -23,7 +23,7 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 
 NAMELESS = ""
-"""In place of a name: there is no User-Agent header."""
+"""The name of a client without a User-Agent header."""
 
 _TIME, _HOST = FIELDS.index("time"), FIELDS.index("host")
 _TELLING = 5
@@ -38,7 +38,7 @@ _NO_VISIT = re.compile(rb"^(?:[ \t\r]*|#[^\n]*)\n", re.MULTILINE)
 
 
 Visit: TypeAlias = tuple[int, str, Any, Any, Any, Any]
-"""seconds since the epoch, name of the robot; client, request, status and size as in the log"""
+"""Seconds since the epoch, name of the robot; client, request, status and size as in the log."""
 
 
 Format: TypeAlias = TextFormat | JsonFormat | W3cFormat
@@ -46,7 +46,10 @@ Names: TypeAlias = Callable[[bytes | str], "str | None"]
 
 
 def names_of(namer: Namer) -> Names:
-    """Return a cached function that returns the robot in a header, or None for a browser."""
+    """Return a cached function that returns the name of the robot in a header.
+
+    The name is None for a browser, and NAMELESS for an empty header.
+    """
 
     def name_in(header: bytes | str) -> str | None:
         text = decoded(header)
@@ -73,13 +76,13 @@ class AccessLog:
         self.name = name
         self.lines = self.unread = self.elsewhere = self.browsers = 0
         self.samples: list[str] = []
-        """Unreadable lines as printable text."""
+        """The first unreadable lines as printable text."""
         self.first: int | None = None
-        """Time of the first line, or None."""
+        """Time of the first readable line, or None before such a line."""
         self.last = float("-inf")
-        """The latest time so far."""
+        """Time that the reading of the log has reached, in seconds since the epoch."""
         self.hosts: set[Any] = set()
-        """Some of the hosts, if the log has hosts."""
+        """The hosts in the first lines, if the log names hosts."""
         self.damage: str | None = None
         """The reason why a part of the log was not read, or None."""
         self._opened = opened
@@ -89,7 +92,7 @@ class AccessLog:
         self._time = lru_cache(_TIMES_KEPT)(seconds_or_none)
 
     def first_secs(self) -> float:
-        """Return the time of the first visit, minus infinity if there is no time."""
+        """Return the time of the first readable line, or minus infinity without such a line."""
         with suppress(OSError, LogError), self._opened() as file:
             for piece in Lines(file, _SAMPLE_BYTES).pieces():
                 for secs in self._secs(self._format_of(piece).rows(piece)):
@@ -97,7 +100,7 @@ class AccessLog:
         return float("-inf")
 
     def batches(self, size: int) -> Iterator[list[Visit]]:
-        """Yield the visits of clients other than browsers, of about *size* bytes at once."""
+        """Yield the visits in each piece of about *size* bytes, without the visits of browsers."""
         with self._opened() as file:
             lines, at_least = Lines(file, size), _size(file)
             try:
@@ -143,7 +146,7 @@ class AccessLog:
         if self.first is None:
             self.first = next(self._secs(rows), None)
             self.hosts.update(row[_HOST] for row in rows[:_HOSTS_KEPT] if row[_HOST])
-        # The last lines, because a single line can have a wrong time.
+        # The earliest time of the last lines, because a single line can have a wrong, later time.
         self.last = max(self.last, min(self._secs(rows[-_TELLING:]), default=self.last))
         self._count(piece, len(rows) - unread, format_)
         return visits

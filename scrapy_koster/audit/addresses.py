@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scrapy_koster.audit.access_log import Visit
 
 UNVERIFIED = " (unverified)"
-"""Suffix for the name of a robot with unpublished addresses. A name token has no space."""
+"""Suffix of a robot's name for visits from unpublished addresses. No name token has a space."""
 
 Shown: TypeAlias = Callable[[Any], str]
 """A function that returns a client as printable text."""
@@ -28,12 +28,12 @@ _PREFIX_KEYS = ("ipv4Prefix", "ipv6Prefix", "ip_prefix", "ipv6_prefix")
 
 
 def whole(client: bytes | str) -> str:
-    """Return the whole address."""
+    """Return the whole address of a client as printable text."""
     return printable(client, _CHARS)
 
 
 def masked(client: bytes | str) -> str:
-    """Return the network of an address, 192.0.2.0/24 or 2001:db8::/48, or the end of a name."""
+    """Return the network of an address (/24 or, for IPv6, /48), or the end of a host name."""
     text = decoded(client)
     try:
         address = ip_address(text.strip("[]"))
@@ -45,10 +45,10 @@ def masked(client: bytes | str) -> str:
 
 
 def networks_in(text: str) -> list[Any]:
-    """Return the networks of a file of address ranges. Raises ValueError if there are no ranges.
+    """Return the networks in a file of address ranges. Raises ValueError if invalid or empty.
 
-    The file is JSON with a list of ``prefixes``, as of Google, Bing, Apple and OpenAI, or has a
-    network or an address a line, where ``#`` begins a comment.
+    The file is JSON with a list of ``prefixes``, as published by Google, Bing, Apple and OpenAI, or
+    it has one network or address per line. ``#`` begins a comment.
     """
     try:
         found = json.loads(text)
@@ -75,7 +75,7 @@ class Ranges:
     """The published address ranges of some robots."""
 
     def __init__(self, networks: Mapping[str, list[Any]]) -> None:
-        """*networks* are by the name tokens of the robots, in lower case."""
+        """*networks* has the networks of a robot by its name token in lower case."""
         self._networks = networks
         self._is_inside = lru_cache(_CLIENTS_KEPT)(self._inside)
 
@@ -84,7 +84,7 @@ class Ranges:
         return self._of(name) is not None
 
     def _of(self, name: str) -> list[Any] | None:
-        """Return the ranges of *name*: googlebot.json is for googlebot-image as well."""
+        """Return the ranges of *name*, or None. The ranges of googlebot include googlebot-image."""
         parts = name.split("-")
         starts = ("-".join(parts[:n]) for n in range(len(parts), 0, -1))
         return next((self._networks[start] for start in starts if start in self._networks), None)
@@ -92,7 +92,7 @@ class Ranges:
     def _inside(self, name: str, client: bytes | str) -> bool | None:
         """Return whether a client has a published address of the robot, or None without ranges.
 
-        A host name is not resolved.
+        Returns False for a host name, which is not resolved.
         """
         if (networks := self._of(name)) is None:
             return None
@@ -104,7 +104,7 @@ class Ranges:
         return any(address in network for network in networks)
 
     def marked(self, visits: Iterable[Visit]) -> list[Visit]:
-        """Return *visits*. The robot of a visit from an unpublished address is unverified."""
+        """Return *visits*. The name has the suffix UNVERIFIED if the address is not published."""
         return [
             (visit[0], visit[1] + UNVERIFIED, *visit[2:])
             if self._is_inside(visit[1], visit[2]) is False

@@ -1,4 +1,4 @@
-"""The page of an audit: the result as tables and pictures, on the page of a report."""
+"""The page of an audit: the result in sentences and tables, in the layout of a report."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from scrapy_koster.report.writing import whole
 _HERE = Path(__file__).parent
 _VIOLATIONS_MOST = 10_000
 _FIRST = ("robots", "violations")
-"""The tables above the charts."""
+"""The tables that the page shows first."""
 
 Found = dict[str, Any]
 """The result of ``Result.to_dict``."""
 
 _Columns = Sequence[tuple[str, str, Callable[[Any], Any]]]
-"""Headings, the classes of the cells, and functions that return the value for a row."""
+"""For each column the heading, the classes of its cells, and a function from a row to the value."""
 
 _ROBOTS: _Columns = (
     ("robot", "text", lambda robot: robot["name"]),
@@ -76,7 +76,7 @@ _UNKNOWN: _Columns = (
 
 
 def write_audit(found: Found, out: str) -> None:
-    """Write the page *out*, whole or not at all. Raises OSError."""
+    """Write the page to the file *out*, whole or not at all. Raises OSError."""
     robots = found["robots"]
     tables = list(_tables(found))
     page = rendered(

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.ruling import Standard
 
 CLIENTS_MOST = 64
-"""Addresses per robot with their own counts, at most."""
+"""Different addresses per robot that are counted, at most."""
 WINDOWS_SECS = (1, 10, 60)
 DAY_SECS = 86400
 DAYS_MOST = 400
 """Days per robot with their own counts, at most."""
 NO_DAY = -1
-"""Key of the days beyond DAYS_MOST."""
+"""Key of the count for all days beyond DAYS_MOST."""
 
 _SAMPLES = 5
 _SAMPLED_OF = 100
@@ -35,7 +35,7 @@ _DIGITS = 2
 
 @dataclass(slots=True)
 class Violation:
-    """The requests of a robot that disobeyed a line."""
+    """The requests with which a robot disobeyed a line."""
 
     count: int = 0
     octets: int = 0
@@ -43,13 +43,13 @@ class Violation:
     first: int = 0
     last: int = 0
     samples: list[str] = field(default_factory=list)
-    """Paths, safe to print."""
+    """Some of the paths, as printable text."""
     clients: list[Any] = field(default_factory=list)
     versions: set[int] = field(default_factory=set)
-    """Versions of the file with this line."""
+    """Numbers of the versions of the file in which the line was disobeyed."""
 
     def add(self, visit: Visit, version: int) -> None:
-        """Count a request against the line of *version*."""
+        """Count a request that disobeyed the line in the version with this number."""
         secs, _, client, request, _, size = visit
         one = Violation(1, number_in(size), 0, secs, secs, versions={version})
         if self.count < _SAMPLED_OF:
@@ -78,16 +78,16 @@ def number_in(text: Any) -> int:
 
 
 class Days(Counter[int]):
-    """Counts by day, as the number of days since the epoch."""
+    """Counts by day. The key is the number of days since the epoch, or NO_DAY."""
 
     def put(self, day: int, count: int) -> None:
-        """Add *count* to a day, or to NO_DAY if there are 400 days."""
+        """Add *count* to a day, or to NO_DAY if 400 other days are counted."""
         if day not in self and len(self) >= DAYS_MOST:
             day = NO_DAY
         self[day] += count
 
     def add(self, days: Days) -> None:
-        """Add the counts of other days."""
+        """Add the counts of *days*."""
         for day, count in days.items():
             self.put(day, count)
 
@@ -98,19 +98,19 @@ class Pace:
     def __init__(self) -> None:
         self.days = Days()
         self.times: list[int] = []
-        """Times of requests to count, in order."""
+        """Times of requests that are not counted yet, in order."""
         self.counted = 0
         self.first: int | None = None
         self.last: int | None = None
         self.gaps: Counter[int] = Counter()
-        """Number of gaps by length in seconds, rounded to two digits beyond two minutes."""
+        """Number of gaps by seconds. Lengths beyond two minutes are rounded to two digits."""
         self.worst = dict.fromkeys(WINDOWS_SECS, 0)
-        """The largest number of requests in a window, by the seconds of WINDOWS_SECS."""
+        """The largest number of requests in a window of time, by the seconds of the window."""
         self._windows: dict[int, deque[tuple[int, int]]] = {secs: deque() for secs in WINDOWS_SECS}
         self._sums = dict.fromkeys(WINDOWS_SECS, 0)
 
     def count(self) -> None:
-        """Count the requests in ``times``."""
+        """Count the requests in ``times``, and clear the list."""
         times = self.times
         if not times:
             return
@@ -147,7 +147,7 @@ class Pace:
         return next((secs for (secs, _), n in zip(ordered, below, strict=True) if n >= least), None)
 
     def kept(self, delay_secs: float) -> float | None:
-        """Return the part of the gaps that can have kept a Crawl-delay.
+        """Return the share of the gaps that can have kept a Crawl-delay, or None without gaps.
 
         Logs have whole seconds: a gap of one second can be nearly two seconds.
         """
@@ -172,7 +172,7 @@ class Asking:
     statuses: Counter[int] = field(default_factory=Counter)
 
     def add(self, secs: int, status: int, requests: int) -> None:
-        """Count a request that follows *requests* earlier requests."""
+        """Count a request at the time *secs*, after this number of *requests* of the robot."""
         if not self.count:
             self.first = self.last = secs
             self.pages_before = requests
@@ -194,17 +194,17 @@ class AuditedRobot:
         self.times = self.pace.times
         self.asking = Asking()
         self.late = 0
-        """Late lines, which do not count for the pace."""
+        """Number of requests on late lines, which do not count for the pace."""
         self.clients: set[Any] = set()
         self.violated: dict[Rule, Violation] = {}
         self.in_grace = 0
-        """Requests allowed by an older copy of the file."""
+        """Number of forbidden requests that an older, unexpired copy of the file allows."""
         self.first_violation: int | None = None
         self.days_violated = Days()
         self.by_reading: Counter[Standard] = Counter()
         """Number of requests that disobeyed, by standard."""
         self.only_by: Counter[Standard] = Counter()
-        """Number of requests that disobeyed only by this standard."""
+        """Number of requests that disobeyed only one standard, by this standard."""
 
     @property
     def requests(self) -> int:

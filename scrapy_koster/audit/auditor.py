@@ -22,7 +22,7 @@ from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
 
 ROBOTS_MOST = 1000
-"""Names with their own counts, at most: the most frequent."""
+"""Names with their own counts, at most. Names in the robots.txt and frequent names are kept."""
 VIOLATIONS_MOST = 20_000
 """Pairs of a robot and a line with their own counts, at most."""
 
@@ -38,9 +38,9 @@ class Overflow(AuditedRobot):
     def __init__(self, judge: Judge) -> None:
         super().__init__("(others)", judge, float("-inf"))
         self.names = self.unknown_names = self.unknown_requests = 0
-        """Numbers of robots, and of programs that may not be robots and their requests."""
+        """Numbers of robots; of programs that may not be robots, and requests of such programs."""
         self.nameless_clients = 0
-        """Clients without a name that requested /robots.txt, and are counted as nameless."""
+        """Requests for /robots.txt by further nameless clients, which count as ``nameless``."""
 
     def merge(self, robot: AuditedRobot, by: By) -> None:
         """Add the counts of *robot*."""
@@ -58,13 +58,16 @@ class Overflow(AuditedRobot):
 
 
 class Auditor(dict[str, AuditedRobot]):
-    """The robots by name."""
+    """Judges and counts visits. Maps names to robots."""
 
     def __init__(self, files: Files, namer: Namer, show: Shown, reading: Standard) -> None:
         super().__init__()
         self.files = files
         self.unseen_until = float("-inf")
-        """Time until which a fetch is not seen: of the first line, or of the last merge."""
+        """Time until which the fetches of a new robot are unknown.
+
+        The time of the first line, or the last time of a robot that was merged into ``rest``.
+        """
         self._namer = namer
         self.show = show
         self.reading = reading
@@ -73,7 +76,7 @@ class Auditor(dict[str, AuditedRobot]):
         self._askers: dict[Any, str] = {}
         self._violations = 0
         self.nameless = AuditedRobot(NAMELESS, self.judge, float("-inf"))
-        """Visits without a User-Agent header, of clients without a request for /robots.txt."""
+        """Visits of clients that send no User-Agent header and have not requested /robots.txt."""
 
     def __missing__(self, name: str) -> AuditedRobot:
         if len(self) >= ROBOTS_MOST:
@@ -82,7 +85,7 @@ class Auditor(dict[str, AuditedRobot]):
         return robot
 
     def by(self, robot: AuditedRobot) -> By:
-        """Return the reason why this is a robot."""
+        """Return the reason why *robot* is taken for a robot, or By.NOTHING."""
         by = self._namer.by(robot.token)
         return By.ASKED if by is By.NOTHING and robot.asking.count else by
 
@@ -102,7 +105,7 @@ class Auditor(dict[str, AuditedRobot]):
             del self[robot.name]
 
     def take(self, visits: Iterable[Visit], *, late: bool = False) -> None:
-        """Count visits in order. Late visits do not count for the speed of a robot."""
+        """Judge and count visits in order. Late visits do not count for the speed of a robot."""
         answer_to = self.judge.answer
         for visit in visits:
             secs, name, client, request, status, _ = visit
@@ -126,12 +129,16 @@ class Auditor(dict[str, AuditedRobot]):
                 robot.pace.count()
 
     def end(self) -> None:
-        """Count the last visits."""
+        """Count the visits that wait to be counted, at the end of the logs."""
         for robot in (self.nameless, *self.values()):
             robot.pace.count()
 
     def _client(self, client: Any, request: Any) -> AuditedRobot:
-        """Return the robot of a nameless client: by address, after a request for /robots.txt."""
+        """Return the robot of a client that sends no User-Agent header.
+
+        A client has its own robot from its first request for /robots.txt on. At most 1,000 clients
+        have one. Other clients share ``nameless``.
+        """
         if client in self._askers:
             return self[self._askers[client]]
         if type(self.judge.answer(self.nameless.judged_as, request)) is not RobotsRequest:
@@ -184,11 +191,12 @@ def audit(
     ranges: Ranges | None = None,
     progress: Callable[..., None] = lambda **_: None,
 ) -> tuple[Auditor, list[AccessLog]]:
-    """Return the findings in *logs*, which are pairs of a name and a function to open the log.
+    """Return the findings, and the logs after reading.
 
-    *given* is the format of the lines. By default the format is detected. With *site*, requests to
-    other hosts are skipped, if the log names hosts. Requests from outside of the *ranges* of a
-    robot are counted as another robot. *progress* is called with the number of ``lines`` so far.
+    *logs* are pairs of a name and a function that opens the log. *given* is the format of the
+    lines. By default the format is detected. With *site*, requests to other hosts are skipped, if
+    the log names hosts. Requests from outside of the *ranges* of a robot are counted as another
+    robot. *progress* is called with the number of ``lines`` so far.
     """
     namer = Namer(version.body for version in files.versions)
     names = names_of(namer)

@@ -1,4 +1,4 @@
-"""Logs that are lines of JSON: of Caddy, nginx (escape=json), Cloudflare, Traefik, Google Cloud."""
+"""Reads logs of JSON lines: Caddy, nginx (escape=json), Cloudflare, Traefik, Google Cloud."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class JsonFormat:
     """Reads lines of JSON objects."""
 
     def rows(self, piece: bytes) -> list[Row]:
-        """Return the readable lines."""
+        """Return the readable lines of *piece* as rows."""
         lines = piece.decode("utf-8", "surrogateescape").rstrip("\r\n").split("\n")
         return [row for row in map(_row, lines) if row is not None]
 
@@ -57,7 +57,7 @@ def _row(line: str) -> Row | None:
         found = json.loads(line)
     except (ValueError, RecursionError):
         try:
-            # nginx without ``escape=json`` writes \x for \u00.
+            # nginx without ``escape=json`` writes \x0A, which is \u000A in JSON.
             found = json.loads(line.replace("\\x", "\\u00"))
         except (ValueError, RecursionError):
             return None
@@ -68,19 +68,19 @@ def _row(line: str) -> Row | None:
 
 
 def _of_visit(found: Object) -> Row:
-    """Return a visit. Raises LookupError, TypeError or ValueError for another object."""
+    """Return the row of a visit. Raises LookupError, TypeError or ValueError without a visit."""
     client, time, request, method, target, status, size, agent, host = (
         next((name for name in names if name in found), "") for names in _NAMES.values()
     )
     if not (asked := _text(found, request or target)):
-        raise LookupError  # an application's log is no log of visits
+        raise LookupError  # not a visit: a line of an application's log
     if not request:
         asked = f"{_text(found, method) or 'GET'} {asked}"
     asked.encode("utf-8", "surrogateescape")  # raises ValueError for half of a surrogate pair
     if type(found[time]) not in _TIMES:
         raise TypeError
     return (
-        _text(found, client).encode("utf-8", "backslashreplace"),  # as in a log of text
+        _text(found, client).encode("utf-8", "backslashreplace"),  # bytes, as in a text log
         found[time],
         asked,
         found.get(status, 0),
@@ -91,7 +91,7 @@ def _of_visit(found: Object) -> Row:
 
 
 def _flat(found: Object) -> Object:
-    """Return an object with the fields of the request, which is a nested object in some logs."""
+    """Return *found*, with the fields of a nested request at the top level, as in other logs."""
     if type(request := found.get("request")) is dict:  # Caddy
         agents = request.get("headers", {}).get("User-Agent") or ("",)
         found = {**found, **request, "agent": agents[0]}

@@ -1,4 +1,4 @@
-"""Decisions about the requests of robots, and the copies that a robot can use at a time."""
+"""Decides about requests of robots, and which copies of the file a robot may still use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRACE_SECS = {Standard.DRAFT: 7 * 86400, Standard.RFC_9309: 86400}
 """For how long a copy may be used: 3.4, "an expiry of 7 days"; RFC 9309, 2.4, 24 hours."""
 
 FREE = -1
-"""In place of a version: the site answered that there is no file."""
+"""The number used for a version if the site has answered that there is no file."""
 
 _READERS: dict[Standard, type[Reading]] = {Standard.DRAFT: RobotsTxt, Standard.RFC_9309: Rfc9309}
 _RULE_CHARS = 300
@@ -32,7 +32,7 @@ _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f
 
 
 class Version(NamedTuple):
-    """A state of the file."""
+    """A version of the robots.txt."""
 
     name: str
     since: float
@@ -41,13 +41,13 @@ class Version(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A Disallow line, possibly of several versions."""
+    """A Disallow line. Several versions of the file can have the same line."""
 
     line: int
-    """0 if the line is unknown."""
+    """Number of the line, or 0 if unknown."""
     text: str
     record: int
-    """The number of the first line of the record."""
+    """The number of the first line of the record, or 0 if unknown."""
 
 
 Decision: TypeAlias = dict[tuple[int, Standard], Rule]
@@ -58,11 +58,11 @@ class RobotsRequest(NamedTuple):
     """A request for /robots.txt."""
 
     fetches: bool
-    """Whether the response has the file: not with HEAD."""
+    """Whether the response can have the file. False for HEAD."""
 
 
 Answer: TypeAlias = "Decision | RobotsRequest | None"
-"""None if no version disallows the request, or if there is no path."""
+"""The answer is None if no version disallows the request, or if the request has no path."""
 
 
 class Files:
@@ -71,7 +71,7 @@ class Files:
     def __init__(self, versions: Sequence[Version]) -> None:
         ordered = sorted(versions, key=lambda version: version.since)
         if ordered[0].since > float("-inf"):
-            # Requests before the first date are not judged.
+            # An empty version: requests before the first date are not judged.
             ordered.insert(0, Version("", float("-inf"), b""))
         self.versions = ordered
         self._since = [version.since for version in ordered]
@@ -82,7 +82,7 @@ class Files:
 
 
 class Judge:
-    """The answers to the requests of robots."""
+    """Answers which rules of the file disallow a request of a robot."""
 
     def __init__(self, files: Files) -> None:
         self._last = len(files.versions) - 1
@@ -96,12 +96,12 @@ class Judge:
         self._kept = lru_cache(ANSWERS_KEPT)(self._answer)
 
     def answer(self, name: str, request: bytes | str) -> Answer:
-        """Return the answer to a request line of the log, for the robot with this name token."""
-        is_long = len(request) > _KEPT_LENGTH  # many long requests would fill the memory
+        """Return the answer to a request line, for the robot with the name token *name*."""
+        is_long = len(request) > _KEPT_LENGTH  # not cached, to limit the memory
         return self._answer(name, request) if is_long else self._kept(name, request)
 
     def like(self, name: str) -> str:
-        """Return a robot with the same records, to share the cached answers."""
+        """Return the first name with the same records as *name*, to share cached answers."""
         records = (
             reading.records(name) if isinstance(reading, Rfc9309) else [reading.record(name)]
             for _, _, reading in self._read
@@ -125,7 +125,7 @@ class Judge:
         return found or None
 
     def delay_secs(self, name: str) -> float | None:
-        """Return the delay of the robot's record in the last version."""
+        """Return the delay in the robot's record by the draft, in the last version, or None."""
         read = (reading for n, _, reading in self._read if n == self._last)
         delays = (delay_of(each, name) for each in read if isinstance(each, RobotsTxt))
         return next((delay.secs for delay in delays if delay), None)
@@ -140,9 +140,9 @@ def _rule(reading: Reading, url: str | bytes, name: str) -> Rule:
 
 
 def method_and_path(request: bytes | str) -> tuple[bytes, bytes]:
-    """Return the method and the path of a request line, an empty path if there is no path.
+    """Return the method and the path of a request line. The path is empty if there is none.
 
-    Apache and nginx escape unprintable bytes as ``\\xhh``.
+    Bytes that Apache and nginx have escaped as ``\\xhh`` are decoded.
     """
     if isinstance(request, str):
         request = request.encode("utf-8", "surrogateescape")  # invalid UTF-8 is unchanged
@@ -168,16 +168,16 @@ def _escaped(match: re.Match[bytes]) -> bytes:
 
 
 class Knowledge:
-    """The versions that a robot can use, by its requests for the file."""
+    """Knows which versions a robot may use, from its fetches of the file."""
 
     def __init__(self, unseen_until: float) -> None:
         self.unseen_until = unseen_until
-        """Time until which a fetch of the file is not in the log."""
+        """Time until which fetches of the robot may be missing in the log."""
         self.fetched: float | None = None
         self.version = FREE
 
     def fetch(self, secs: float, status: int, files: Files) -> None:
-        """Take note of an answer to a request for /robots.txt (3.1)."""
+        """Note the fetched version, unless *status* means restricted or unavailable (3.1)."""
         if self.fetched is not None and secs < self.fetched:
             return  # a late line
         standing = Standing.OBEYED if status == 304 else standing_stated(status)

@@ -1,4 +1,4 @@
-"""The kinds of robots, and the records that robots obey by the documentation of operators."""
+"""The kinds of robots, and the documented exceptions of robots: which records they obey."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Kind(Enum):
     """Previews, feeds, monitoring, advertising, libraries, and unknown robots."""
 
     def came(self, count: int) -> str:
-        """Return how many came, such as "6 AI crawlers"."""
+        """Return *count* with the noun for this kind, such as "6 AI crawlers"."""
         one, many = _WORDS[self]
         return f"{count:,} {one if count == 1 else many}"
 
@@ -36,7 +36,7 @@ _TAGS = {
     "seo": Kind.SEO,
     "archiver": Kind.ARCHIVE,
 }
-"""The tags of crawler-user-agents, the first that applies first: search engines feed AI too."""
+"""Kinds by tag of crawler-user-agents. If a robot has several tags, the first here decides."""
 
 _DOCUMENTED_AI = frozenset(
     (
@@ -50,7 +50,7 @@ _DOCUMENTED_AI = frozenset(
         "youbot",  # about.you.com/youbot
     )
 )
-"""Robots of AI products by documentation, with different tags in the list."""
+"""Robots of AI products by documentation. They have other tags in crawler-user-agents."""
 
 _LIKE_GOOGLEBOT = "without a record of its own it obeys that for googlebot"
 _NOT_STAR = "it obeys records that name it, and not that for *"
@@ -75,7 +75,7 @@ _YANDEX = "without a record of its own it obeys that for yandex"
 
 
 def kind_of(name: str, tags: Collection[str]) -> Kind:
-    """Return the kind of the robot *name*, with *tags* in the list."""
+    """Return the kind of the robot *name*, which has *tags* in crawler-user-agents."""
     if name in _DOCUMENTED_AI:
         return Kind.AI
     return next((kind for tag, kind in _TAGS.items() if tag in tags), Kind.OTHER)

@@ -41,12 +41,12 @@ class Lines:
         self._file = file
         self._size = size
         self.too_long = 0
-        """Number of skipped lines so far, which were too long."""
+        """Number of lines that were skipped so far because of their length."""
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield whole lines with line ends, about *size* bytes at once.
+        """Yield pieces of whole lines with line ends, of about ``size`` bytes.
 
-        Raises LogError after the readable lines.
+        For a damaged log, raises LogError after the readable lines.
         """
         rest, damage = b"", None
         try:
@@ -57,7 +57,7 @@ class Lines:
                     yield self._short(rest + data[:whole])
                     rest = data[whole:]
                 else:
-                    # A line that is too long is skipped.
+                    # The start of a long line is enough: ``_short`` skips the line.
                     rest = (rest + data)[: LONGEST_LINE_BYTES + 1]
         except DAMAGES as error:
             damage = LogError(f"damaged: {error}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from scrapy_koster.audit.access_log import AccessLog, Visit
 
 SLACK_SECS = 60
-"""Lines can be out of order by this time."""
+"""Lines that are out of order by up to this time are sorted, and are not late."""
 
 _HELD_MOST = 20_000
 PIECE_BYTES = 1 << 18
@@ -20,16 +20,16 @@ _SECS = itemgetter(0)
 
 
 def merged_logs(logs: Sequence[AccessLog]) -> Iterator[tuple[list[Visit], list[Visit]]]:
-    """Yield visits in order, and late visits.
+    """Yield pairs of lists: the next visits in the order of time, and late visits.
 
-    The log with the earliest time is read first, so logs of a server or of several servers can be
-    passed in any order.
+    The log that has reached the earliest time is read next, so the logs of one or several servers
+    can be passed in any order.
     """
     size = max(min(_PIECES_BYTES // len(logs), PIECE_BYTES), _PIECE_LEAST_BYTES)
     newest = [
         log.first_secs() if len(logs) > 1 and Path(log.name).is_file() else float("-inf")
         for log in logs
-    ]  # a pipe cannot be opened again
+    ]  # first_secs opens a log, and a pipe cannot be opened again
     reading = {n: log.batches(size) for n, log in enumerate(logs)}
     held: list[Visit] = []
     done = float("-inf")

@@ -1,4 +1,4 @@
-"""The robot in a User-Agent header, by the robots.txt, by a list, or only by the header."""
+"""Finds the robot in a User-Agent header: by the robots.txt, by a list, or by the header."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scrapy_koster.protocol.line import AGENT_LINE, with_line_feeds
 from scrapy_koster.protocol.nametoken import TOKEN, name_token
 
 HEADER_CHARS = 512
-"""Length to which a User-Agent header is read: the patterns of the list are not linear."""
+"""A longer User-Agent header is cut, because some patterns of the list are slow on long text."""
 
 _TOKEN = re.compile(TOKEN)
 _LIKE_A_ROBOT = re.compile(
@@ -36,7 +36,7 @@ _BROWSERS = frozenset(
         "gsa", "brave", "seamonkey", "konqueror", "lynx", "links", "elinks", "w3m", "netscape",
     )
 )  # fmt: skip
-"""Words in the headers of browsers, which are no names of robots."""
+"""Words in the headers of browsers. They are not names of robots."""
 _BROWSERS_FIRST = frozenset(
     ("mozilla", "opera", "dalvik", "ucbrowser", "lynx", "links", "elinks", "w3m", "netscape")
 )
@@ -50,22 +50,22 @@ Tags: TypeAlias = Collection[str]
 
 
 class By(Enum):
-    """The reason why a name is a robot's."""
+    """The reason why a name is taken for a robot."""
 
     FILE = "file"
     """The name is in a User-agent line of the robots.txt."""
     LIST = "list"
     """The name is in the package crawler-user-agents."""
     ITSELF = "header"
-    """The header has "bot", "crawl", "spider" or "scrap"."""
+    """The name contains "bot", "crawl", "spider" or "scrap"."""
     ASKED = "asked"
     """The client has requested /robots.txt."""
     NOTHING = "nothing"
-    """Possibly a robot: not a browser."""
+    """No reason. The program is not a browser, and may be a robot."""
 
 
 class Namer:
-    """Finds the name token of a robot in a User-Agent header, in lower case."""
+    """Finds the robot in a User-Agent header. Returns its name token in lower case."""
 
     def __init__(self, files: Iterable[bytes]) -> None:
         self._in_files = {name for file in files for name in _agents(file)}
@@ -81,11 +81,12 @@ class Namer:
         return name or None
 
     def _name_in(self, header: str, known: tuple[int, Tags] | None) -> str:
-        """Return the name in *header*, or "".
+        """Return the name of the robot in *header*, or "" for a browser.
 
-        The name is the first token, the token after ``compatible;``, or a token in the list. In
-        between are words of browsers, and of apps that contain a browser. These words are not
-        names, even if the robots.txt has them.
+        The name is the first token, the token after ``compatible;``, or a token in the list.
+        Another token counts only if the header or the token is like a robot's, even if the
+        robots.txt has it: apps that contain a browser send many words. The name of a listed robot
+        without such a token is "robot".
         """
         listed = _name_at(header, known[0]) if known else ""
         first = name_token(header)
@@ -114,13 +115,13 @@ class Namer:
             if in_file := next((token for token in tokens if token in self._in_files), ""):
                 return in_file
             if listed and listed in tokens:
-                return listed  # Yahoo! Slurp
+                return listed  # in "Yahoo! Slurp", the second token
             if names := [token for token in tokens if _may_be_name(token)]:
                 return names[0]
         return ""
 
     def by(self, name: str) -> By:
-        """Return the reason why a name is a robot's, apart from requests for /robots.txt."""
+        """Return the reason why *name* is taken for a robot, by the name only."""
         if name in self._in_files:
             return By.FILE
         if name in self._listed:
@@ -133,7 +134,7 @@ class Namer:
 
 
 def _agents(file: bytes) -> Iterator[str]:
-    """Yield the values of the User-agent lines of a file, and the name tokens in the values."""
+    """Yield the values of User-agent lines, and the name tokens in the values, in lower case."""
     for value in AGENT_LINE.findall(with_line_feeds(file)):
         for name in (value.lower(), name_token(value)):
             if name not in ("", "*") and name not in _BROWSERS:
@@ -145,7 +146,7 @@ def _may_be_name(token: str) -> bool:
 
 
 def _name_at(header: str, at: int) -> str:
-    """Return the token of *header* at the character *at*, or "" if no robot has such a name."""
+    """Return the token of *header* at or after the index *at*, or "" if no robot has this name."""
     tokens = (token[0].lower() for token in _TOKEN.finditer(header) if token.end() > at)
     name = next(tokens, "")
     return name if _may_be_name(name) and "." not in name else ""
@@ -159,9 +160,9 @@ def _likely(tokens: Iterable[str]) -> str:
 
 @cache
 def _list() -> tuple[dict[str, list[tuple[str, Tags]]], list[tuple[re.Pattern[str], Tags]]]:
-    """Return crawler-user-agents: plain texts by the first four characters, and patterns.
+    """Return crawler-user-agents: plain texts by their first four characters, and other patterns.
 
-    A search for 1,500 patterns in turn is slow, and most patterns are plain text.
+    To search for all 1,500 patterns one by one is slow, and most of them are plain text.
     """
     from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415  # half a MB
 
@@ -177,7 +178,10 @@ def _list() -> tuple[dict[str, list[tuple[str, Tags]]], list[tuple[re.Pattern[st
 
 
 def _known_in(header: str) -> tuple[int, Tags] | None:
-    """Return the index of a listed robot in *header*, and the tags. Plain texts come first."""
+    """Return the index and the tags of a listed robot in *header*, or None.
+
+    Plain texts are searched before patterns.
+    """
     by_gram, patterns = _list()
     for at in range(len(header) - _GRAM + 1):
         for plain, tags in by_gram.get(header[at : at + _GRAM], ()):

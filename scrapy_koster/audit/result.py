@@ -157,7 +157,7 @@ class Result:
         }
 
     def _is_verified(self, robot: AuditedRobot) -> bool | None:
-        """Return whether the robot has published addresses, or None without ranges."""
+        """Return whether the robot's addresses are published, or None if its ranges are unknown."""
         if robot.name != robot.token:
             return False
         return True if self.ranges is not None and self.ranges.has(robot.name) else None
@@ -204,7 +204,7 @@ class Result:
 
 
 def _kinds(robots: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the sums for the kinds of robots."""
+    """Return the counts for each kind of robot that came."""
     found = []
     for kind in Kind:
         if of_it := [robot for robot in robots if robot["kind"] == kind.value]:
@@ -215,7 +215,7 @@ def _kinds(robots: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def violated_rules(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the disobeyed lines of *found*, the result of ``to_dict``, with the ``robot``."""
+    """Yield the disobeyed lines in *found*, a result of ``to_dict``, with the name as "robot"."""
     for robot in (*found["robots"], {"name": "(others)", **found["not_kept_apart"]}):
         yield from ({**rule, "robot": robot["name"]} for rule in robot["violated_rules"])
 

@@ -1,4 +1,4 @@
-"""Logs of text lines: common, combined, with a virtual host, of AWS, or by a format of nginx."""
+"""Reads text logs: common, combined, with a virtual host, of AWS, or in a format of nginx."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, Any]
-"""client, time, request, status, size, agent, host: as in the log"""
+"""Client, time, request, status, size, agent and host, as in the log."""
 
 FIELDS = ("client", "time", "request", "status", "size", "agent", "host")
 
-# No part matches the character after the part. So a match is unambiguous, in linear time.
+# No part of a pattern matches the character that follows it, so a match takes linear time.
 _QUOTED = rb"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*"
 _COMMON = (
-    # %v:%p, if an address or a name with a dot follows.
+    # A virtual host (%v:%p of Apache), if an address or a name with a dot follows.
     rb"^(?:(?P<host>[^ \n]+) (?=[^ \n]*[.:]))?(?P<client>[^ \n]+) [^ \n]+ [^\[\n]*"
     rb"\[(?P<time>[^\]\n]+)\] \"(?P<request>" + _QUOTED + rb")\" (?P<status>\d{3}) "
     rb"(?P<size>\d+|-)(?: \"" + _QUOTED + rb"\" \"(?P<agent>" + _QUOTED + rb")\")?"
@@ -23,8 +23,9 @@ _COMMON = (
 )
 
 _BALANCER = (
-    # docs.aws.amazon.com/elasticloadbalancing: type (not of classic ones), time, balancer, client
-    # with its port, target, three durations, two statuses, octets received and sent, ...
+    # docs.aws.amazon.com/elasticloadbalancing: type (not of classic load balancers), time,
+    # balancer, client with port, target, three durations, two statuses, bytes received, bytes
+    # sent, request, agent.
     rb"^(?:[a-z0-9]+ )?(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[^ \n]* [^ \n]+ "
     rb"(?P<client>[^ \n]+):\d+ [^ \n]+ [-\d.]+ [-\d.]+ [-\d.]+ (?P<status>\d{3}|-) [^ \n]+ "
     rb"\d+ (?P<size>\d+) \"(?P<request>[^ \"\n]+ (?:https?://(?P<host>[^/: \"\n]*))?[^\"\n]*)\" "
@@ -42,7 +43,7 @@ _OWN = {
     "host": rb"[0-9A-Za-z_.:\[\]-]*",
     "server_port": rb"\d+",
 }
-"""Patterns of variables of nginx. Other variables end at the next character of the format."""
+"""Patterns of nginx variables. Any other variable ends at the next character of the format."""
 _MEANS = {
     "remote_addr": "client", "http_x_forwarded_for": "client", "realip_remote_addr": "client",
     "time_local": "time", "time_iso8601": "time", "msec": "time",
@@ -50,12 +51,12 @@ _MEANS = {
     "status": "status", "body_bytes_sent": "size", "bytes_sent": "size",
     "http_user_agent": "agent", "host": "host", "http_host": "host", "server_name": "host",
 }  # fmt: skip
-"""Fields by variable of nginx. If two variables are the same field, the first here counts."""
+"""Fields by nginx variable. If a format has two variables for a field, the first here counts."""
 _VARIABLE = re.compile(r"\$(\{)?(\w+)(?(1)\})", re.ASCII)
 
 
 def decoded(field: bytes | str) -> str:
-    """Return a field of a log as text, a character for each byte."""
+    """Return a field of a log as text. A byte becomes one character."""
     return field if isinstance(field, str) else field.decode("latin-1")
 
 
@@ -64,16 +65,16 @@ class TextFormat(NamedTuple):
 
     pattern: re.Pattern[bytes]
     ordered: Callable[[tuple[bytes, ...]], Row] | None
-    """A function that puts the fields of a line into the order of FIELDS, or None."""
+    """A function that puts the fields into the order of FIELDS, or None if they are in order."""
 
     def rows(self, piece: bytes) -> list[Row]:
-        """Return the readable lines."""
+        """Return the readable lines of *piece* as rows."""
         found: list[Any] = self.pattern.findall(piece)
         return found if self.ordered is None else list(map(self.ordered, found))
 
 
 def _format(pattern: bytes) -> TextFormat:
-    """Return a format by a pattern with groups in FIELDS. Missing fields are empty."""
+    """Return the format for a pattern with groups named as in FIELDS. Missing fields are empty."""
     names = re.findall(rb"\(\?P<(\w+)>", pattern)
     missing = [name for name in FIELDS if name.encode() not in names]
     pattern = re.sub(rb"\(\?P<\w+>", b"(", pattern) + b"()" * len(missing)
@@ -87,13 +88,14 @@ COMMON = _format(_COMMON)
 """The common log of NCSA, the combined log, and both with a virtual host."""
 
 BALANCER = _format(_BALANCER)
-"""Application and classic load balancers of AWS."""
+"""The logs of application and classic load balancers of AWS."""
 
 
 def nginx_format(text: str) -> TextFormat:
-    """Return the format by the ``log_format`` of nginx.
+    """Return the format for *text*, a ``log_format`` of nginx.
 
-    Raises ValueError, with a message for the user, if the fields of a line would be ambiguous.
+    Raises ValueError, with a message for the user, if the time or the request is missing, or if the
+    end of a field is unclear.
     """
     first, *rest = _VARIABLE.split(text)
     names, texts = rest[1::3], rest[2::3]
@@ -107,7 +109,10 @@ def nginx_format(text: str) -> TextFormat:
 
 
 def _chosen(names: list[str]) -> dict[str, str]:
-    """Return the fields by variable. Raises ValueError if the time or the request is missing."""
+    """Return a field for each variable that counts.
+
+    Raises ValueError if the time or the request is missing.
+    """
     chosen: dict[str, str] = {}
     for name, field in _MEANS.items():
         if name in names and field not in chosen.values():
@@ -119,7 +124,7 @@ def _chosen(names: list[str]) -> dict[str, str]:
 
 
 def _looks(name: str, following: str) -> bytes:
-    """Return the pattern of a variable before the text *following*."""
+    """Return the pattern of a variable before the text *following*. Raises ValueError if empty."""
     if not following:
         raise ValueError(f"nothing tells where ${name} ends in the log format")
     end = following[0]

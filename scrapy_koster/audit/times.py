@@ -9,7 +9,7 @@ from typing import TypeAlias
 from scrapy_koster.audit.textlines import decoded
 
 Time: TypeAlias = "bytes | str | float"
-"""A time of a log: a text, or in JSON a number of seconds, milliseconds or less."""
+"""A time of a log: text, or in JSON a number of seconds, milliseconds or a smaller unit."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -28,10 +28,10 @@ _MOST_SECS = 1e11
 
 
 def seconds_of(time: Time) -> int:
-    """Return *time* in whole seconds since the epoch. Raises ValueError.
+    """Return *time* in whole seconds since the epoch. Raises ValueError or OverflowError.
 
-    The formats are 21/Nov/2026:20:00:00 +0000 (Apache, nginx), 2026-11-21T20:00:00+00:00, both in
-    UTC if there is no offset, and a number since the epoch.
+    The formats are 21/Nov/2026:20:00:00 +0000 (Apache, nginx), 2026-11-21T20:00:00+00:00, and a
+    number since the epoch. A time without an offset is in UTC.
     """
     if isinstance(time, (int, float)):
         return _scaled(time)
@@ -54,7 +54,7 @@ def seconds_of(time: Time) -> int:
 
 
 def _scaled(number: float) -> int:
-    if not 0 <= number < 1e20:  # also NaN
+    if not 0 <= number < 1e20:  # NaN is no time, either
         raise ValueError("no time")
     while number >= _MOST_SECS:
         number /= 1000

@@ -28,7 +28,7 @@ _WANTED = (
     (b"cs(user-agent)",),
     (b"x-host-header", b"cs-host", b"cs(host)"),
 )
-"""Names of the fields of a visit in the order of ``row``; the first counts."""
+"""Names of the fields of a visit, in the order of ``row``. The first name in a log counts."""
 _FIELDS_MOST = 200
 
 
@@ -38,13 +38,13 @@ def is_w3c(start: bytes) -> bool:
 
 
 class W3cFormat:
-    """Reads lines by the ``#Fields`` line above."""
+    """Reads lines by the last ``#Fields`` line before them."""
 
     def __init__(self) -> None:
         self._rows: Callable[[bytes], list[Row]] = _no_rows
 
     def rows(self, piece: bytes) -> list[Row]:
-        """Return the readable lines."""
+        """Return the readable lines of *piece* as rows."""
         found: list[Row] = []
         at = 0
         for directive in DIRECTIVE.finditer(piece):
@@ -60,12 +60,16 @@ def _no_rows(_lines: bytes) -> list[Row]:
 
 
 def _reader_of(text: bytes) -> Callable[[bytes], list[Row]]:
-    """Return a function that reads the lines of a piece with these fields at once."""
+    """Return a function that reads lines with the fields in *text*.
+
+    The function returns no rows if there are too many fields, or if the date, the time or the URL
+    is missing.
+    """
     fields = text.lower().split()
     chosen = [next((name for name in names if name in fields), None) for names in _WANTED]
     if len(fields) > _FIELDS_MOST or not {b"date", b"time"} <= set(fields) or chosen[4] is None:
         return _no_rows
-    # No field matches the character after the field. So a match is unambiguous, in linear time.
+    # No field matches the character that follows it, so a match takes linear time.
     parts = [rb"([^ \t\r\n]*)" if name in chosen else rb"[^ \t\r\n]*" for name in fields]
     pattern = b"^" + rb"[ \t]".join(parts) + rb"(?:[ \t][^\n]*)?\r?\n()"
     findall = re.compile(pattern, re.MULTILINE).findall

@@ -1,4 +1,4 @@
-"""The copy of a site that was in force at a given time, from an archive: for ``explain --at``."""
+"""Finds the archived result that decided about a site at a given time: for ``explain --at``."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from scrapy_koster.archive.folder import Folder
 
 _TRUSTED = ("scrapy_koster.", "scrapy.robotstxt.")
-"""Beginnings of parsers that an archive can name. Another class is not imported."""
+"""Prefixes of the parsers that an archive can choose. Any other parser must be your own setting."""
 
 
 def archived_basis(folder: Folder, site: Site, time: float, *, settings: Settings) -> Basis | None:
-    """Return the basis of decisions at *time*, or None if no crawl had asked *site* by then.
+    """Return the basis of decisions at *time*, or None if *site* has no result by that time.
 
-    The settings of the archived crawl replace *settings*. Raises ArchiveError, and UsageError if
-    the archived settings cannot be used.
+    Archived settings that affect decisions replace *settings*. Raises ArchiveError, UsageError if
+    these settings are missing or name an untrusted parser, and ValueError if one is invalid.
     """
     before = [outcome for outcome in folder.outcomes(site) if outcome.at <= time]
     if not before:
@@ -51,7 +51,10 @@ def archived_basis(folder: Folder, site: Site, time: float, *, settings: Setting
 
 
 def folder_named(name: str | None, config: Config) -> Folder:
-    """Return the archive in the folder *name*, or in KOSTER_ARCHIVE. Raises ArchiveError."""
+    """Return the archive in the folder *name* (default: KOSTER_ARCHIVE).
+
+    Raises ArchiveError if there is no archive, and UsageError if no folder is named.
+    """
     path = name or config.archive
     if path is None:
         raise UsageError(
@@ -64,7 +67,10 @@ def folder_named(name: str | None, config: Config) -> Folder:
 
 
 def _settings(settings: Settings, info: Mapping[str, str], warc: Path) -> Settings:
-    """Return *settings* with the settings in *info*, by which the crawl decided."""
+    """Return *settings*, updated with the settings of the archived crawl. Raises UsageError.
+
+    *info* has the fields of the warcinfo record.
+    """
     try:
         stored: Any = json.loads(info["koster-settings"])
         known = {name: stored[name] for name in decisive(settings) if name in stored}

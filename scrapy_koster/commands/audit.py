@@ -1,4 +1,4 @@
-"""``scrapy robots audit``: the robots that disobeyed a robots.txt, by the log of a server."""
+"""``scrapy robots audit``: finds robots that disobeyed a robots.txt, in the log of a server."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Audit(Subcommand):
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the findings about the robots."""
-        run.try_output(run.opts.output)  # before a log of hours is read
+        run.try_output(run.opts.output)  # fail early: reading a log can take hours
         result = _audited(run)
         found = result.to_dict()
         rest = found["not_kept_apart"]
@@ -91,14 +91,14 @@ class Audit(Subcommand):
             run.warn(f"the log is of several hosts ({hosts}): --site leaves out others")
         yield from run.answer(found, _as_text(found))
         if run.opts.output is not None:
-            # The modules of a page import packages of the extra.
+            # audit_page imports jinja2, which only the extra "tools" installs.
             from scrapy_koster.audit.audit_page import write_audit  # noqa: PLC0415
 
             write_audit(found, run.opts.output)
 
 
 class _Logs:
-    """The open logs. Ctrl-C ends the logs, and a second Ctrl-C the program."""
+    """The open logs. A first Ctrl-C ends all logs early, a second Ctrl-C ends the program."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -107,7 +107,7 @@ class _Logs:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[BufferedReader]:
-        """Open a log, or the null device if the logs have ended."""
+        """Open a log, or the null device if the user has pressed Ctrl-C."""
         with opened(os.devnull if self.ended else name, "the log of a server") as file:
             self._open.append(file)
             yield file
@@ -115,7 +115,7 @@ class _Logs:
 
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:
-        """Handle Ctrl-C."""
+        """Handle Ctrl-C, and restore the previous handler at the end."""
         before = signal.signal(signal.SIGINT, self._end)
         try:
             yield
@@ -126,7 +126,8 @@ class _Logs:
         if self.ended:
             raise KeyboardInterrupt
         self.ended = True
-        # Python repeats an interrupted read, so the end of a waiting pipe is reached, too.
+        # From now on, reading an open log returns its end. Python repeats a read that Ctrl-C
+        # has interrupted, so a read that waits for a pipe ends, too.
         null = os.open(os.devnull, os.O_RDONLY)
         for file in self._open:
             os.dup2(null, file.fileno())
@@ -157,7 +158,10 @@ def _audited(run: Run) -> Result:
 
 
 def _ranges(run: Run) -> Ranges | None:
-    """Read [NAME=]FILE. Raises UsageError if a file cannot be read."""
+    """Return the ranges in the files of ``--ranges``, or None without the option.
+
+    Raises UsageError if a file cannot be read.
+    """
     networks: dict[str, list[Any]] = {}
     for text in run.opts.ranges:
         name, given, file = text.partition("=")
@@ -175,7 +179,7 @@ def _ranges(run: Run) -> Ranges | None:
 
 
 def _version(run: Run, text: str) -> Version:
-    """Read FILE or FILE@DATE. Raises UsageError if FILE or DATE cannot be read."""
+    """Return the version of FILE or FILE@DATE. Raises UsageError if FILE or DATE is invalid."""
     name, at, date = text.rpartition("@")
     if not at or Path(text).is_file():
         name, since = text, float("-inf")

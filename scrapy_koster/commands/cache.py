@@ -43,7 +43,7 @@ class List(Subcommand):
     arguments = (JSON,)
 
     def run(self, run: Run) -> Iterator[Line]:
-        """Yield the sites of the robots."""
+        """Yield the stored sites of all robots."""
         with _storages(run) as storages:
             known = [
                 (*each, name) for name, storage in storages.items() for each in storage.sites()
@@ -67,7 +67,7 @@ class Show(Subcommand):
     arguments = (argument("site", metavar="SITE", help=_SITE), JSON)
 
     def run(self, run: Run) -> Iterator[Line]:
-        """Yield the copies of the site."""
+        """Yield the copy or failure of the site for each robot."""
         name = run.opts.site
         with _storages(run) as storages:
             found = [
@@ -97,7 +97,7 @@ class Forget(Subcommand):
     )
 
     def run(self, run: Run) -> Iterator[Line]:
-        """Delete copies, and yield the sites."""
+        """Delete copies, and yield a line for each site."""
         opts = run.opts
         if opts.all == bool(opts.sites):
             raise UsageError("name the sites to forget, or give --all")
@@ -127,7 +127,7 @@ class Cache(Subcommand):
     answers = _ANSWERS
 
     def add_to(self, subparsers: Any) -> ArgumentParser:
-        """Add a parser with parsers of the actions."""
+        """Add a parser to *subparsers*, with a parser for each action. Return the parser."""
         parser = super().add_to(subparsers)
         actions = parser.add_subparsers(
             title="actions", dest="action", metavar="|".join(_ACTIONS), required=True
@@ -146,7 +146,7 @@ _ACTIONS = {action.name: action for action in (List(), Show(), Forget())}
 
 @contextmanager
 def _storages(run: Run) -> Iterator[dict[str, Storage]]:
-    """Open the storages of robots with copies, by robot. No file is made."""
+    """Open the storage of your robot and of each robot with copies, by robot. Create no file."""
     config, own = run.config, copies_of(run.crawler, run.config)
     if issubclass(config.storage, SQLiteStorage) and not Path(config.sqlite_path).exists():
         yield {own: MemoryStorage(1)}
@@ -161,7 +161,10 @@ def _storages(run: Run) -> Iterator[dict[str, Storage]]:
 
 
 def _sites_named(text: str, storage: Storage) -> list[Site]:
-    """Return the sites of a URL, or of a host and port, or the stored sites of a host."""
+    """Return the site of a URL, both sites of a host with a port, or the stored sites of a host.
+
+    Raises UsageError for other text.
+    """
     sites = sites_named(text)
     if len({site.port for site in sites}) == 1:
         return sites
@@ -178,7 +181,7 @@ def _row(site: Site, known: Known, robot: str, now: float) -> tuple[str | int, .
 
 
 def _show_as_text(site: Site, known: Known, robot: str) -> Iterator[Line]:
-    """Yield a copy or failure, and the file."""
+    """Yield the facts about a copy or failure, and the lines of the last copy."""
     copy = last_copy(known)
     body = copy.body if copy else b""
     facts = list(_as_dict(site, known, robot).items())
@@ -195,7 +198,7 @@ def _show_as_text(site: Site, known: Known, robot: str) -> Iterator[Line]:
 
 
 def _with_file(site: Site, known: Known, robot: str) -> dict[str, Any]:
-    """Return the facts about a copy or failure, with the file."""
+    """Return the facts about a copy or failure, with the sitemaps and the file, for JSON."""
     copy = last_copy(known)
     body = copy.in_utf8.decode(errors="backslashreplace") if copy else None
     sitemaps = sitemaps_in(copy.body) if copy else []

@@ -73,7 +73,10 @@ class Check(Subcommand):
 
 
 def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
-    """Yield for each file the name, the body or the reason for no body, and the Content-Type."""
+    """Yield the name, the body and the Content-Type of each file.
+
+    The body is a message if there is no file. The Content-Type is None if unknown.
+    """
     names = {name: run.requested(name) for name in run.opts.files if is_url(name)}
     found = run.look_up([*names.values()], refresh=True)
     for name in run.opts.files:
@@ -118,7 +121,7 @@ def _as_text(name: str, findings: list[Finding]) -> Iterator[Line]:
 def _place(name: str, finding: Finding) -> Line:
     kind, where = finding.check, f"section {finding.check.section}"
     place = f"{name}:{finding.line}:{finding.column}:"
-    if is_url(name):  # a URL can end with a port
+    if is_url(name):  # after a URL, ":3:" looks like a port
         place = f"{name}, line {finding.line}, column {finding.column}:"
     if len(finding.readings) < len(BOTH):
         [reading] = finding.readings

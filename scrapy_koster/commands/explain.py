@@ -99,7 +99,7 @@ class Explain(Subcommand):
 
 
 def _bases(run: Run, urls: list[str]) -> tuple[Mapping[str, Basis | None], str]:
-    """Return the bases of the decisions by URL, and the reason for a missing basis."""
+    """Return the basis of the decision on each URL, and the message for a URL without a basis."""
     opts, config = run.opts, run.config
     if opts.at is not None:
         need_extra("archive", "scrapy robots explain --at")
@@ -153,7 +153,7 @@ def _as_text(explained: Explained) -> Iterator[Line]:
 
 
 def _context(explained: Explained) -> Iterator[Line]:
-    """Yield the lines that decide by either standard, with the surrounding lines."""
+    """Yield the lines of the robots.txt that decide by each standard, with lines around."""
     verdict, rulings = explained.verdict, explained.rulings
     if rulings is None or not isinstance(verdict.known, Copy):
         return
@@ -174,7 +174,10 @@ def _context(explained: Explained) -> Iterator[Line]:
 
 
 def _around(ruling: Ruling, text: list[bytes]) -> Iterator[int]:
-    """Yield the numbers of the agent lines of the record, and of the lines around the rule."""
+    """Yield the numbers of the first User-agent lines of the record, and of lines around the rule.
+
+    Without a rule, the lines are around the end of the User-agent lines.
+    """
     if ruling.record is None:
         return
     agents = [agent.number for agent in ruling.record.agents]
@@ -218,7 +221,7 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
 
 
 def _evidence(basis: Basis) -> Iterator[tuple[str, str]]:
-    """Yield the record of the archive, with ``--at``."""
+    """Yield the facts about the archived result, if ``--at`` is used."""
     if (outcome := basis.outcome) is None:
         return
     copy = last_copy(outcome.known)

@@ -36,20 +36,20 @@ class Explained:
 
     verdict: Verdict
     rulings: dict[Standard, Ruling] | None
-    """None if access is not by rules."""
+    """None if rules do not decide, for example after HTTP 404 or 403."""
     delay: Delay | None
-    """The requested delay, obeyed or not."""
+    """The delay that the site requests, even if ignored, or None. After an error, the longest."""
     hazard: Hazard | None
-    """The conflict if KOSTER_PARSER allows a URL that RFC 9309 forbids."""
+    """The conflict, or None: the parser allows a URL that RFC 9309 or a hidden line forbids."""
     usage: Usage
-    """The usage preferences of the robots.txt, if the page may be fetched."""
+    """The usage preferences in the robots.txt for the URL, empty if a rule forbids the URL."""
     is_found: bool
-    """Whether the name of the robot was found inside of a header."""
+    """Whether the name of the robot was found inside the header in ``--agent``."""
     basis: Basis
 
     @property
     def file(self) -> str | None:
-        """The kind of the copy: "HTML", "UTF-16", or None for another file."""
+        """The kind of an unusual file: "HTML", or "UTF-16" also for UTF-32. None for any other."""
         known = self.verdict.known
         if not isinstance(known, Copy):
             return None
@@ -57,14 +57,14 @@ class Explained:
 
     @property
     def status(self) -> int:
-        """The exit status."""
+        """The exit status of the command for this URL."""
         if self.verdict.allowed:
             return _ALLOWED
         return NOT_RETRIEVED if self.verdict.ground is Ground.UNAVAILABLE else _FORBIDDEN
 
     @property
     def paced(self) -> str | None:
-        """The requested delay and the effect on the crawl in words, or None."""
+        """The requested delay and its effect on the crawl in words, or None without a delay."""
         if self.delay is None:
             return None
         where = f" (line {self.delay.line.number})" if self.delay.line else ""
@@ -101,7 +101,7 @@ def explain(
 ) -> Explained:
     """Return the decision of a crawl on *url*, with the reasons.
 
-    *failed* is called if the parser raises an error for the delay.
+    *failed* is called with the error if the parser fails to return the delay.
     """
     config = basis.config
     delay = delay_or_limit(basis.parser, robot, pace=config.pace, failed=failed)
@@ -119,7 +119,7 @@ def explain(
 
 
 def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
-    """Return the rulings of both standards, None if access is not by rules."""
+    """Return the rulings of both standards, or None if rules do not decide about the site."""
     by_rules = (Ground.RULE, Ground.DELAY, Ground.OVERRIDE, Ground.USAGE)
     if verdict.ground not in by_rules or not isinstance(verdict.known, Copy):
         return None
@@ -128,6 +128,6 @@ def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
 
 
 def _ruling(reading: Reading, url: str, robot: str) -> Ruling:
-    """Return the ruling on *url*, or on a forbidden spelling that a download handler may send."""
+    """Return the ruling on *url*, or on the first forbidden spelling in which it can be sent."""
     rulings = [reading.ruling(each, robot) for each in sent_as(url)]
     return next((ruling for ruling in rulings if not ruling.allowed), reading.ruling(url, robot))

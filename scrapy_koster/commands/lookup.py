@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.access import Known, NoAnswer
 
 QUIET: dict[str, Any] = {
-    # A crawl of the project may be running: a command must not write files of the crawl.
+    # A crawl of this project may be running. A command must not overwrite files of that crawl.
     "FEEDS": {},
     "ITEM_PIPELINES": {},
     "JOBDIR": None,
@@ -53,20 +53,20 @@ class Basis:
     step: Obey | Pass | Refuse
     source: Source
     parser: RobotParser | None
-    """The parser of the copy, or None if access is not by rules."""
+    """The parser of the copy, or None if rules do not decide, for example after HTTP 404."""
     config: Config
     robot: str
-    """The robot of the settings."""
+    """Name or User-Agent header of the robot, from the settings or the archive."""
     time: float
     content_type: str | None = None
-    """The Content-Type of the response, "" if missing. None if the site was not asked."""
+    """The Content-Type of the response, "" if missing. None if no response was received."""
     outcome: Outcome | None = None
-    """The result in an archive that has the copy, with ``--at``."""
+    """The archived result that decides, with ``--at`` only."""
     is_current: bool = True
     """False if a crawl would have fetched the robots.txt again before a decision."""
 
     def usage(self) -> UsageLines | None:
-        """Return the usage statements of the copy that is obeyed."""
+        """Return the usage statements of the obeyed copy, or None if no rules are obeyed."""
         if self.parser is None or not isinstance(self.step, Obey):
             return None
         copy, labels = self.step.copy, self.config.usage.labels
@@ -74,7 +74,10 @@ class Basis:
 
 
 def basis_of(known: Known, source: Source, *, at: float, config: Config, crawler: Crawler) -> Basis:
-    """Return the basis for a request that waited for *known*, at the time *at*."""
+    """Return the basis of decisions by *known* at the time *at*.
+
+    An expired copy is obeyed. A failure that is waiting for a retry refuses requests.
+    """
     step = next_step(known, now=at, policy=config.policy)
     if waits(step):
         step = Obey(known, known.expires) if isinstance(known, Copy) else Refuse(known, known.retry)
@@ -85,14 +88,14 @@ def basis_of(known: Known, source: Source, *, at: float, config: Config, crawler
 
 
 def robot_of(config: Config, crawler: Crawler) -> str:
-    """Return the robot of the settings."""
+    """Return the name of the robot in the settings, or the User-Agent header."""
     return config.robot or user_agent(crawler)
 
 
 class LookupSpider(Spider):
     """Fetches the robots.txt of *urls*, and requests no page.
 
-    With *refresh*, a fresh copy is not used.
+    The bases of decisions are added to *found*. With *refresh*, stored copies are not used.
     """
 
     name = "scrapy-koster"
@@ -107,22 +110,22 @@ class LookupSpider(Spider):
         self._types: dict[Site, str] = {}
 
     async def start(self) -> AsyncIterator[Any]:
-        """Fetch. There are no start_urls: a generator has to yield something."""
+        """Fetch each robots.txt. The loop over the empty start_urls makes this a generator."""
         crawler, config = self.crawler, config_of(self.crawler)
         crawler.signals.connect(self._retrieved, robots_retrieved)
         robot = robot_of(config, crawler)
         once = replace(config, pace=replace(config.pace, choice=CrawlDelay.IGNORE))
-        if config.policy.defers:  # a failed site is asked again when the retry is due
+        if config.policy.defers:  # do not wait for a retry: report the failure until it is due
             once = replace(once, policy=replace(config.policy, unavailable=Unavailable.DISALLOW))
-        # Not the objects of the crawl itself, which may have a KosterMiddleware, too.
+        # A separate assembly, because this crawl may have its own for a KosterMiddleware.
         sites = Assembly(crawler, Parts(config=once, store=self._kind)).sites
         try:
             for url in self._urls:
                 state = sites.state_of(url)
-                assert state is not None  # an http or https URL
+                assert state is not None  # None only if the URL is not http or https
                 step = await sites.wait(state, Request(url))
                 if waits(state.step):
-                    return  # the crawl was told to end
+                    return  # the crawl was stopped before the answer
                 kind = self._types.get(state.site)
                 self._found[url] = Basis(
                     step,
@@ -144,9 +147,9 @@ class LookupSpider(Spider):
 
 
 class _Refreshed(StorageCalls):
-    """A storage that returns no copy, so the site is asked.
+    """Storage calls that find no copy, so each robots.txt is fetched.
 
-    A copy is stored. A failure is not stored, because a failure would replace a copy.
+    A fetched copy is stored. A failure is not stored, because it would replace a stored copy.
     """
 
     async def get(self, site: Site) -> None:  # noqa: ARG002

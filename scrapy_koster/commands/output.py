@@ -1,6 +1,6 @@
-"""Standard input, output and error. Output may be full, or closed by the reader of a pipe.
+"""Standard input, output and error. Writing fails if a disk is full or a pipe has no reader.
 
-Commands write to the terminal only by this module, which escapes text from the network.
+Commands write to the terminal only through this module, which escapes text from the network.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Output:
     def __init__(self) -> None:
         self._written = True
         self.failure: str | None = None
-        """The reason why standard output fails. None also if the reader of a pipe has ended."""
+        """The reason why writing failed, or None. A pipe without a reader is no failure."""
 
     def write(self, line: Line) -> None:
         """Print *line*, unless standard output has failed."""
@@ -49,7 +49,7 @@ class Output:
         except OSError as error:
             self.failure = None if isinstance(error, BrokenPipeError) else error.strerror
             self._written = False
-            # Python would flush the rest at exit.
+            # Python flushes the rest at exit: now into the null device, without an error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -60,9 +60,9 @@ def warn(message: str) -> None:
 
 
 def progress_of(worded: Callable[..., str]) -> Callable[..., None]:
-    """Return a function that prints counts on standard error, every five seconds at most.
+    """Return a function that prints counts on standard error, at most every five seconds.
 
-    *worded* takes the counts by name, and returns the text.
+    *worded* is called with the counts as keyword arguments, and returns the text.
     """
     last = monotonic()
 
@@ -77,7 +77,7 @@ def progress_of(worded: Callable[..., str]) -> Callable[..., None]:
 
 @contextmanager
 def file_errors(failed: str, advice: str = "") -> Iterator[None]:
-    """Raise an error of a file as a UsageError, with *failed* before the reason."""
+    """Turn a file error into a UsageError, with *failed* before the reason, *advice* after it."""
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: the name has a NUL character
@@ -89,7 +89,7 @@ def file_errors(failed: str, advice: str = "") -> Iterator[None]:
 def opened(name: str, wanted: str = "a file,") -> Iterator[BufferedReader]:
     """Open a file, or standard input if *name* is "-".
 
-    Raises UsageError, with the *wanted* kind of input, if the file cannot be opened or read.
+    Raises UsageError if the file cannot be opened or read. The message advises to give *wanted*.
     """
     with file_errors(f"cannot read {name!r}", f"; give {wanted} or - for standard input"):
         if name != "-":

@@ -38,7 +38,7 @@ class Report(Subcommand):
     )
 
     def run(self, run: Run) -> Iterator[str]:
-        """Write the page; yield the numbers, or where the page is."""
+        """Write the page, and yield the numbers or the path of the page."""
         opts = run.opts
         if opts.json and opts.csv:
             raise UsageError("--json or --csv: standard output takes one of them")

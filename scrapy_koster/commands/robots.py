@@ -29,7 +29,7 @@ class RobotsCommand(ScrapyCommand):
         return "<command> ..."
 
     def short_desc(self) -> str:
-        """Return the line in the list of ``scrapy``."""
+        """Return the line for the list of commands that ``scrapy`` prints."""
         return "Check and explain a robots.txt, survey sites, manage copies, report, audit a log"
 
     def add_options(self, parser: ArgumentParser) -> None:
@@ -42,7 +42,7 @@ class RobotsCommand(ScrapyCommand):
         super().add_options(parser)
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = f"example:\n  {_EXAMPLE}\n\nmore: {DOCS}commands.md"
-        parser.allow_abbrev = False  # errors about abbreviations are not escaped
+        parser.allow_abbrev = False  # an error about an abbreviation would print unescaped text
         subparsers = parser.add_subparsers(
             title="commands",
             dest="subcommand",
@@ -55,7 +55,7 @@ class RobotsCommand(ScrapyCommand):
             subcommand.add_to(subparsers)
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
-        """Take the settings from the options, before and after the name of the command."""
+        """Apply the global options before and after the name of the command. Raises UsageError."""
         if args:
             what = printable(" ".join(args), TEXT_CHARS)
             raise UsageError(f"not understood: {what}; see scrapy robots {opts.subcommand} -h")
@@ -70,7 +70,7 @@ class RobotsCommand(ScrapyCommand):
         try:
             if subcommand.extra is not None:
                 need_extra(subcommand.extra, f"scrapy robots {subcommand.name}")
-            # To the end, even if the reader has ended: `cache forget --all | head`.
+            # The command continues if the reader of a pipe has ended: `cache forget --all | head`.
             for line in subcommand.run(run):
                 output.write(line)
             output.flush()
@@ -80,7 +80,7 @@ class RobotsCommand(ScrapyCommand):
             run.warn(printable(str(error), TEXT_CHARS), NOT_RETRIEVED)
         except (MissingExtraError, OSError) as error:
             run.warn(str(error), FAILED)
-        except Exception:  # noqa: BLE001  # Python's own status, 1, would be an answer
+        except Exception:  # noqa: BLE001  # an uncaught error exits with 1, an answer
             for line in traceback.format_exc().splitlines():
                 run.warn(line, FAILED)
         if output.failure is not None:

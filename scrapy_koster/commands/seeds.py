@@ -1,4 +1,4 @@
-"""A list of URLs and hosts, a line each, of any length and with any errors."""
+"""Reads a list of URLs and hosts, one per line. The list can be long and have invalid lines."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _CACHE_KIB = 20_000
 
 
 class Seeds:
-    """The URLs of a list without duplicates, by site, in a random order.
+    """The URLs of a list without duplicates, by site, in the order of a hash.
 
-    The URLs are in a temporary file, so memory is bounded. Neighbors in the list often have the
-    same owner, so the sites are mixed.
+    The URLs are in a temporary file, so memory is bounded. Neighbors in a list often have the same
+    owner: the hash mixes the sites.
     """
 
     def __init__(self) -> None:
         self.counts = {"lines": 0, "skipped": 0, "broken": 0, "repeated": 0}
-        """Numbers of lines; of blank lines and comments, invalid lines, and duplicate URLs."""
+        """Numbers of all lines, blank lines or comments, invalid lines, and duplicate URLs."""
         self.hosts = 0
-        """Number of hosts without a scheme."""
+        """Number of valid lines without a scheme."""
         self._count = 0
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -48,7 +48,7 @@ class Seeds:
     def read(self, file: BufferedReader) -> Iterator[str]:
         """Add the lines of *file*. Yield messages about invalid lines, as printable text.
 
-        Raises LogError for damaged compressed data.
+        Raises LogError if *file* cannot be read to the end.
         """
         for line in _lines(file):
             self.counts["lines"] += 1
@@ -75,7 +75,7 @@ class Seeds:
         self.counts["repeated"] += not added.rowcount
 
     def firsts(self) -> Iterator[tuple[int, str]]:
-        """Return the numbers and the first URLs of the sites."""
+        """Return the number and the first URL of each site."""
         return self._db.execute("SELECT site, MIN(url) FROM seeds GROUP BY site ORDER BY site")
 
     def rest(self, site: int, first: str) -> Iterator[str]:
@@ -86,14 +86,14 @@ class Seeds:
         return (url for (url,) in found)
 
     def close(self) -> None:
-        """Remove the file."""
+        """Close and remove the temporary file."""
         self._db.close()
 
 
 def _lines(file: BufferedReader) -> Iterator[bytes]:
-    """Yield the lines of *file*, compressed or not, or the first 8,193 bytes of a longer line.
+    """Yield the lines of *file*, which may be compressed. A longer line is cut to 8,193 bytes.
 
-    Raises LogError.
+    Raises LogError if *file* cannot be read to the end.
     """
     try:
         stream = decompressed(file)
@@ -106,10 +106,10 @@ def _lines(file: BufferedReader) -> Iterator[bytes]:
 
 
 def url_of(text: str) -> tuple[str, str]:
-    """Return the site of a line, and the URL for a request.
+    """Return the site and the URL of a line.
 
-    A host means https. User names and passwords are removed. Raises ValueError without text of
-    the line for an invalid URL.
+    A host means https. User names and passwords are removed. Raises ValueError if the line is
+    invalid. The message has no text of the line.
     """
     if not text.isprintable():
         raise ValueError("contains unprintable characters")

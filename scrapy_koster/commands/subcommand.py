@@ -1,4 +1,4 @@
-"""The base of the commands of ``scrapy robots``, common arguments, and a run."""
+"""The base class of the commands of ``scrapy robots``, common arguments, and ``Run``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ JSON = argument("--json", action="store_true", help="print JSON: see commands.md
 PAGE = argument("-o", "--output", metavar="FILE", help="write an HTML page")
 
 HAS_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])")
-"""The beginning of a URL, and not of a host with a port."""
+"""Matches the beginning of a URL, but not a host with a port."""
 
 DOCS = "https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/"
 _STATUSES = """\
@@ -70,7 +70,7 @@ _READ_MAX_BYTES = 10_000_000
 class Subcommand(ABC):
     """A command of ``scrapy robots``: the arguments and the run.
 
-    The docstring of a subclass is the help. The list of commands has the first line.
+    The docstring of a subclass is its help. The first line is shown in the list of commands.
     """
 
     name: ClassVar[str]
@@ -79,7 +79,7 @@ class Subcommand(ABC):
     answers: ClassVar[str]
     """The meaning of the exit statuses 0 and 1."""
     extra: ClassVar[str | None] = None
-    """The extra that the command needs."""
+    """The extra that the command needs, or None."""
 
     def add_to(self, subparsers: Any) -> ArgumentParser:
         """Add a parser with the options of the command to *subparsers*. Return the parser."""
@@ -148,11 +148,14 @@ class Run:
         warn(message)
 
     def answer(self, facts: dict[str, Any], text: Iterable[Line]) -> Iterable[Line]:
-        """Return *facts* as a line of JSON with the option ``--json``, or *text* without."""
+        """Return *facts* as a line of JSON if ``--json`` is given. If not, return *text*."""
         return [json.dumps(facts)] if self.opts.json else text
 
     def requested(self, url: str) -> str:
-        """Return *url* as in a Request. A host means https, with a message."""
+        """Return *url* as normalized by Request. A host gets https, with a message.
+
+        Raises UsageError if *url* is invalid.
+        """
         whole = url if HAS_SCHEME.match(url) else f"https://{url}"
         site_named(whole)
         with usage_errors():
@@ -165,7 +168,7 @@ class Run:
     def read(self, name: str) -> bytes:
         """Return the content of a file, or of standard input if *name* is "-".
 
-        Reads 10,000,000 bytes at most, KOSTER_MAX_BYTES + 1 if larger. Raises UsageError.
+        Reads 10,000,000 bytes at most, or KOSTER_MAX_BYTES + 1 if this is more. Raises UsageError.
         """
         most = max(_READ_MAX_BYTES, self.config.max_bytes + 1)
         with opened(name, "a file, a URL with http:// or https://,") as file:
@@ -178,10 +181,10 @@ class Run:
                 try_writing(name)
 
     def look_up(self, urls: Collection[str], *, refresh: bool = False) -> dict[str, Basis]:
-        """Return the bases of a crawl's decisions on *urls*. Can be called once.
+        """Return the basis of a crawl's decision on each of *urls*. Can be called only once.
 
-        With *refresh*, a fresh copy is not used. A URL is missing in the result if the crawl
-        ended before the fetch of the robots.txt.
+        With *refresh*, stored copies are not used. A URL is missing in the result if the crawl
+        ended before the robots.txt was fetched.
         """
         found: dict[str, Basis] = {}
         if urls:
@@ -190,9 +193,9 @@ class Run:
         return found
 
     def crawl(self, spider: type[Spider], **arguments: Any) -> Crawler:
-        """Run a crawl with the settings to the end. Can be called once."""
-        # Scrapy would make the process with ``requires_crawler_process``. An error would then end
-        # with status 1, which is an answer.
+        """Run a crawl to the end, and return its crawler. Can be called only once."""
+        # With ``requires_crawler_process``, Scrapy would make the process. An error would exit with
+        # status 1, which is an answer of our commands.
         has_reactor = self.settings.getbool("TWISTED_REACTOR_ENABLED")
         process = (CrawlerProcess if has_reactor else AsyncCrawlerProcess)(self.settings)
         crawler = process.create_crawler(spider)
@@ -211,9 +214,10 @@ def usage_errors() -> Iterator[None]:
 
 
 def robot_in(agent: str | None) -> tuple[str, bool]:
-    """Return the name of the robot in ``--agent``, and whether the name is from inside a header.
+    """Return the robot in ``--agent`` or "", and whether its name was found inside a header.
 
-    A header can begin like a browser's, and name a robot further on. An audit finds the same name.
+    A header can begin like the header of a browser, and then name a robot. An audit finds the same
+    name.
     """
     if agent is None or " " not in agent:
         return agent or "", False
@@ -238,7 +242,7 @@ def site_named(url: str) -> Site:
 
 
 def sites_named(text: str) -> list[Site]:
-    """Return the site of a URL, or both sites of a host. Raises UsageError for other text."""
+    """Return the site of a URL, or the https and http sites of a host. Raises UsageError."""
     urls = [text] if "://" in text else [f"{scheme}://{text}/" for scheme in ("https", "http")]
     with usage_errors():
         sites = [site for url in urls if (site := site_of(url))]

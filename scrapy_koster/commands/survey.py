@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _REFUSED = 1
 _SHOWN = 10
 _LINES = (("repeated", "duplicate"), ("broken", "invalid"), ("skipped", "blank or comment"))
-"""Keys of line counts, with the names in the first line of the answer."""
+"""Keys of ``Seeds.counts``, with the words for the first line of the answer."""
 
 
 class Survey(Subcommand):
@@ -90,7 +90,7 @@ def _read(run: Run, seeds: Seeds) -> None:
 
 def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     project = replace(run, settings=run.settings.copy())
-    robot = copies_of(project.crawler, project.config)  # whichever robot --agent names
+    robot = copies_of(project.crawler, project.config)  # --agent does not change this name
     _set(run)
     worded = f"{{decided}} of {len(seeds)} URLs, {{sites}} sites; {{refused}} refused".format
     with _verdict_file(run.opts.verdicts) as verdicts:
@@ -120,7 +120,10 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
 
 @contextmanager
 def _verdict_file(name: str | None) -> Iterator[Callable[..., object] | None]:
-    """Open a file, written whole or not at all. Yield a function that adds a verdict."""
+    """Open a CSV file, written whole or not at all. Yield a function that adds a row.
+
+    Yields None without a *name*.
+    """
     if name is None:
         yield None
         return

@@ -1,1 +1,1 @@
-"""The report of a crawl: a file of counts, and with its numbers and its page."""
+"""The report of a crawl: a file of counts, and the numbers and the page made from it."""

@@ -26,14 +26,14 @@ class Point:
 
     text: str
     table: str = ""
-    """The table with the details."""
+    """The name of the table with the details, or ""."""
     code: str = ""
     """A line of a robots.txt, shown after the sentence."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, with the answer by the counts."""
+    """A question, with the answer that the counts give."""
 
     name: str
     question: str

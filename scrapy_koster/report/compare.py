@@ -41,7 +41,7 @@ class Compared:
 
 
 def compared_with_old(connection: sqlite3.Connection) -> Compared:
-    """Return the changes. The counts are exact, and the tables have 10,000 rows at most."""
+    """Return the changes. Counts are exact, but a table has only its first 10,000 rows."""
     sites = {
         what: connection.execute(
             f"SELECT site, '{what.split()[1]}', o.named, n.named FROM {_BOTH} WHERE {condition}"

@@ -1,4 +1,4 @@
-"""Counts the events of a crawl for its report, as rows of its file."""
+"""Counts the events of a crawl, as rows of the file of the report."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ _REASON_CHARS = 100
 _KIND_CHARS = 60
 _AGENT_CHARS = 40
 _DELAY_CHARS = 20
-# Compared with RFC 9309: the first hundred decisions, then one in 64. Larger files are left out.
+# The decisions that are compared with RFC 9309: the first hundred, and later one in 64. Decisions
+# by files of more than _COMPARED_BYTES are left out.
 _COMPARED_FIRST = 100
 _COMPARED_EACH = 64
 _COMPARED_BYTES = 65536
-# URLs of a kind for a site or line, and of all kinds together.
+# Sample URLs, at most: of a kind for a site and line, and in total.
 _SAMPLES = 5
 _SAMPLES_MOST = 10_000
 
@@ -50,7 +51,7 @@ class Counts:
     """
 
     def __init__(self, now: Callable[[], float], parser: type = RobotsTxt) -> None:
-        """*now* returns seconds since the epoch. *parser* reads the files."""
+        """*now* returns seconds since the epoch. *parser* is the class of the crawl's parser."""
         self._now = now
         self._no_record = 0 if issubclass(parser, Reading) else -1
         self.tally = Tally()
@@ -80,7 +81,7 @@ class Counts:
     def retrieved(
         self, site: Site, known: Known, how: Any, result: Answer | NoAnswer | None
     ) -> None:
-        """Count an answer, and note the facts of the copy or of the failure."""
+        """Count the answer, if there is one, and set the facts of the copy or of the failure."""
         tally, name = self.tally, str(site)
         if isinstance(result, Answer):
             tally.add("site", name, answered=1)
@@ -117,19 +118,19 @@ class Counts:
                 tally.put("usage", *key, preference=preference.value)
 
     def status_changed(self, site: Site, status: Standing, previous: Standing | None) -> None:
-        """Note the outcome of a site."""
+        """Set the outcome of a site, and the time if the site is no longer unavailable."""
         self.tally.put("site", str(site), outcome=int(status))
         if previous is Standing.UNAVAILABLE is not status:
             self.tally.put("site", str(site), resumed=int(self._now()))
 
     def deferred(self, site: Site) -> None:
-        """Count a deferred site."""
+        """Count a deferral of a site, and set its time."""
         self.tally.add("site", str(site), deferrals=1)
         self.tally.put("site", str(site), deferred=int(self._now()), resumed=0)
         self._count_minute(deferred=1)
 
     def given_up(self, site: Site) -> None:
-        """Count a site with refused requests."""
+        """Count a site that was given up, and set the end of its deferral."""
         self.tally.add("site", str(site), given_up=1)
         self.tally.put("site", str(site), resumed=int(self._now()))
 
@@ -171,16 +172,16 @@ class Counts:
         self._sample(site, ground.value, line, request.url)
 
     def exempt(self, request: Any, site: Site, verdict: Verdict | None) -> None:
-        """Count an exempt request, as forbidden too if the rules of its site are known."""
+        """Count an exempt request, and whether known rules of its site forbid it."""
         self.tally.add("site", str(site), exempt=1)
         if verdict is not None and not verdict.allowed:
             self.tally.add("site", str(site), exempt_forbidden=1)
             self._sample(str(site), "exempt_forbidden", 0, request.url)
 
     def conflict(self, request: Any, site: Site, conflict: Hazard) -> None:
-        """Count a fetched page that RFC 9309 or a hidden line forbids."""
+        """Count an allowed page that RFC 9309 or a hidden line forbids."""
         rule, other, name = conflict.rfc9309.rule, conflict.draft.rule, str(site)
-        assert rule is not None  # it forbids
+        assert rule is not None  # a ruling that forbids has a rule
         if conflict.cause is not Cause.HIDDEN:
             self.tally.add("site", name, looser=1)
         allows = f"{other.number}: {text_of(other, _RULE_CHARS)}" if other else "no rule matches"
@@ -189,7 +190,7 @@ class Counts:
         self._sample(name, HAZARD, rule.number, request.url)
 
     def dropped(self, response: Any, reason: str) -> None:
-        """Count a dropped request or item."""
+        """Count a dropped request or item, in a dry run too."""
         site = "/".join(response.url.split("/", 3)[:3])
         self.tally.add("site", site, **{reason: 1})
         self._sample(site, reason, 0, response.url)
@@ -198,8 +199,8 @@ class Counts:
         self.tally.add("minute", int(self._now() // 60), **counts)
 
     def _sample(self, site: str, kind: str, line: int, url: str) -> None:
-        """Keep *url* as a sample, of five at random."""
-        seen = self._seen[site, kind, line]  # no entry is made: a Counter
+        """Keep five random URLs for each site, kind and line: *url* may be one of them."""
+        seen = self._seen[site, kind, line]  # reading a Counter makes no entry
         if seen < _SAMPLES:
             if self._samples >= _SAMPLES_MOST:
                 return

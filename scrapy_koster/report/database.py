@@ -28,8 +28,8 @@ _COMPUTED = {
     "site": f", allowed AS ({_ALLOWED}), refused AS ({_REFUSED}), is_whole AS ({_WHOLE}),"
     f" is_closed AS ({_WHOLE} OR {_CHOSEN} > 0 AND {_ALLOWED} = 0)"
 }
-"""Columns computed from others. A site ``is_closed`` if it is closed as a whole (``is_whole``), or
-if every request was refused."""
+"""Columns computed from other columns. A site is closed (``is_closed``) if its outcome closes the
+whole site (``is_whole``), or if every request was refused."""
 
 
 def _created(name: str, table: Columns) -> str:
@@ -83,8 +83,8 @@ def _new_file(path: str) -> sqlite3.Connection:
     Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=_BUSY_SECS, isolation_level=None)
     try:
-        # `scrapy robots report` and a running crawl do not wait for each other. The switch
-        # fails if another process reads now, which does no harm.
+        # With WAL, `scrapy robots report` and a running crawl do not wait for each other. If
+        # another process is reading, this statement fails, which does no harm.
         with suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -101,15 +101,15 @@ def _new_file(path: str) -> sqlite3.Connection:
 
 
 class DatabaseError(Exception):
-    """The file cannot be read, or is not ours. The message names a solution."""
+    """The file of a report is missing, cannot be read, or is of another program or version."""
 
 
 @contextmanager
 def reading(path: str, *, against: str | None = None) -> Iterator[sqlite3.Connection]:
     """Open the file of a report, also during its crawl. Raises DatabaseError.
 
-    The tables of an older file, *against*, have names such as ``old.site``. Text that is read is
-    printable.
+    The tables of an older file, *against*, have names such as ``old.site``. Text is made printable
+    when it is read.
     """
     name = path
     try:

@@ -1,4 +1,4 @@
-"""The stored files on the page, up to its limit."""
+"""The stored robots.txt files that the page of a report shows."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 CopyOf = Callable[[str], Copy | None]
 """A function that returns the stored copy of a site, or None."""
 File = dict[str, Any]
-"""A stored file for the script of the page: "texts" of the lines, "lit" (the lines of the obeyed
-record), "findings" of the checker (code, title, gravity), "digest", and whether the file is the
-"same" as at the end of the crawl."""
+"""A stored file for the script of the page: "texts" of the lines, "lit" (the numbers of the lines
+of the obeyed record), "findings" of the checker (code, title, number of the severity), "digest" at
+the end of the crawl, and "same" (whether the stored file has this digest)."""
 
 _LINE_CHARS = 300
-# Limits of a page: compressed bytes of files, and checked files.
+# Limits of a page: bytes of all compressed files, and number of files.
 _ROOM_BYTES = 1_000_000
 _FILES_MOST = 2000
 GRAVITY = {severity: n for n, severity in enumerate(reversed(Severity), 1)}
-"""How grave a finding is, as a number: the gravest is the largest."""
+"""Numbers of the severities: 3 error, 2 warning, 1 note."""
 
 
 def files_of(rows: Iterable[sqlite3.Row], copy_of: CopyOf, robot: str) -> dict[str, File]:
-    """Return the files of the first of *rows*, by site."""
+    """Return the stored files of the first sites in *rows*, by site, up to the limits of a page."""
     room = _ROOM_BYTES
     files: dict[str, File] = {}
     for row in islice((row for row in rows if row["bytes"]), _FILES_MOST):

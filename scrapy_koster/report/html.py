@@ -17,9 +17,9 @@ _HERE = Path(__file__).parent
 
 
 def rendered(template: str, *, rows: object, folder: Path = _HERE, **values: Any) -> str:
-    """Return the page by *template* of a folder, with *values*, which are escaped.
+    """Return the page made from *template*, a file in *folder*. The *values* are escaped.
 
-    *rows* are compressed for the script of the page.
+    *rows*, the data for the script of the page, becomes compressed JSON.
     """
     css, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
     octets = json.dumps(rows, separators=(",", ":")).encode()
@@ -40,7 +40,7 @@ def rendered(template: str, *, rows: object, folder: Path = _HERE, **values: Any
 
 
 def time_of(secs: float) -> str:
-    """Return a time for the page, in the format of its script."""
+    """Return a time for the page, in the same format as the script of the page."""
     return utc(secs)[:16].replace("T", " ")
 
 

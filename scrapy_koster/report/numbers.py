@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 Counted: TypeAlias = dict[str, int]
 
 EVERY_SITE_UP_TO = 100_000
-"""More sites than these are too many for a page."""
+"""Number of sites up to which a page has every site."""
 SITES_THAT_MATTER = 10_000
-"""Number of sites on the page if there are more."""
+"""Number of sites on the page if a crawl has more than EVERY_SITE_UP_TO."""
 RULES_MOST = 10_000
 
 _AGES = {
@@ -32,7 +32,7 @@ _AGES = {
 }
 BY_MATTER = "ORDER BY refused DESC, is_whole DESC, looser DESC, allowed DESC, site"
 BY_LINE = "ground IN ('rule', 'delay', 'usage')"
-"""SQL condition of refusals by a line."""
+"""SQL condition for refusals by a line of a robots.txt."""
 
 REASONS = {
     "rule": "a rule",
@@ -81,7 +81,7 @@ NOT_KNOWN = "not known"
 
 
 def worded(words: Mapping[Any, str], *, column: str = "outcome", other: str = NOT_KNOWN) -> str:
-    """Return the SQL expression for the value of a column in *words*."""
+    """Return the SQL expression that turns the value of a column into its word in *words*."""
     values = {getattr(key, "value", key): word for key, word in words.items()}
     cases = " ".join(f"WHEN {value!r} THEN '{word}'" for value, word in values.items())
     return f"CASE {column} {cases} ELSE '{other}' END"
@@ -113,31 +113,34 @@ class Numbers:
     about: dict[str, Any]
     outcomes: Counted
     totals: Counted
-    """Sums over the sites of the COUNTS, and of computed columns."""
+    """Sums of columns over all sites: of COUNTS, and of computed columns."""
     allowed_because: Counted
     statuses: Counted
     ages: Counted
     failures: Counted
     compared: Counted
     minutes: list[sqlite3.Row]
-    """minute since the epoch, asked, answered, deferred"""
+    """Columns: minute since the epoch, asked, answered, deferred."""
     rules: list[sqlite3.Row]
-    """site, line, text, refused: the largest first, 10,000 at most"""
+    """Columns: site, line, text, refused. The most refusals are first, 10,000 rows at most."""
     overrides: list[sqlite3.Row]
-    """site, text, allowed, refused: the changes by the overrides of the user"""
+    """Columns: site, override, allowed, refused. The requests that your overrides decided."""
     hazards: list[sqlite3.Row]
-    """site, cause, line and text of RFC 9309's rule, the draft's rule, pages: as ``rules``"""
+    """Columns: site, cause, line and text of the forbidding rule, draft (the allowing rule), pages.
+
+    The most pages are first, 10,000 rows at most.
+    """
     closed_by: Counted
-    """Number of CLOSED sites: by rules, restricted (401, 403), missing, html, unavailable."""
+    """Number of closed sites by cause: rules, restricted (401, 403), missing, html, unavailable."""
     why: list[sqlite3.Row]
-    """requests, sites, reason, rule: why requests were refused, the largest first, 1,000 at most"""
+    """Columns: requests, sites, reason, rule. The most refusals are first, 1,000 rows at most."""
 
     usage: dict[str, Counted]
-    """Number of sites with a preference on any page: by label, then "y" and "n"."""
+    """Number of sites with a preference for any page, by label and by "y" or "n"."""
 
     @property
     def closed(self) -> int:
-        """Number of CLOSED sites."""
+        """Number of closed sites."""
         return sum(self.closed_by.values())
 
     @property
@@ -213,7 +216,7 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
 def _sites_by(
     connection: sqlite3.Connection, what: str, names: Iterable[str], where: str = "TRUE"
 ) -> Counted:
-    """Count sites by an expression with the values *names*."""
+    """Return the number of sites by the SQL expression *what*, 0 for *names* without sites."""
     query = f"SELECT {what}, count(*) FROM site WHERE {where} GROUP BY 1"
     return {**dict.fromkeys(names, 0), **_counted(connection, query)}
 
@@ -252,14 +255,14 @@ def _counted(connection: sqlite3.Connection, query: str) -> dict[Any, int]:
     return dict(connection.execute(query).fetchall())
 
 
-# The sites.
+# The sites as CSV.
 
 _SITE_COLUMNS = ("site", *FACTS, *COUNTS)
 _TIMES = ("fetched", "expires", "deferred", "resumed")
 
 
 class _Line:
-    """A file for the CSV writer that returns the written line."""
+    """A file for a CSV writer. Its ``write`` returns the line, and so does ``writerow``."""
 
     def write(self, line: str) -> str:
         return line
@@ -273,7 +276,7 @@ def csv_lines(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _csv_cell(name: str) -> str:
-    """Return the expression for a column."""
+    """Return the SQL expression for the cells of a column."""
     if name == "outcome":
         return worded(OUTCOME_NAMES)
     if name in _TIMES:

@@ -16,7 +16,7 @@ _BARS_MOST = 20
 
 @dataclass(frozen=True)
 class Tile:
-    """A number, large."""
+    """A number that the page shows in large type."""
 
     what: str
     count: int
@@ -33,7 +33,7 @@ class Chart:
     rows: Sequence[tuple[str, Sequence[int]]]
 
     def bar(self, column: int, count: int) -> float:
-        """Return how long the bar of a number is, in percent."""
+        """Return the length of the bar of a number, in percent."""
         return 100 * count / (max(counts[column] for _, counts in self.rows) or 1)
 
 

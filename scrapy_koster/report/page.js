@@ -2,7 +2,7 @@
 (() => {
   const FIRST = 25, MORE = 200;
 
-  // What is packed: JSON, deflated, in base64.
+  // Returns the data of the page, which is JSON, deflated, in base64.
   async function unpacked() {
     const text = atob(document.getElementById("rows").textContent);
     const octets = Uint8Array.from(text, (c) => c.charCodeAt(0));
@@ -10,7 +10,7 @@
     return new Response(stream).json();
   }
 
-  // Elements are made of texts alone: nothing that a server said is ever read as HTML.
+  // Makes an element. Strings are appended as text, so text from the network is never parsed as HTML.
   function element(name, attributes, ...children) {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes ?? {})) {
@@ -42,7 +42,7 @@
     return String(value);
   }
 
-  // The state of the page stands in the fragment: sites.q=words&sites.s=-2&site=http://a.example
+  // The state of the page is in the fragment of the URL: sites.q=words&sites.s=-2&site=http://a.example
   const fragment = () => new URLSearchParams(/=/.test(location.hash) ? location.hash.slice(1) : "");
   function remember(changes, step) {
     const state = fragment();
@@ -114,7 +114,7 @@
       this.most = FIRST;
       this.show();
     }
-    // What is filtered by: made while the browser has nothing else to do.
+    // Makes the texts that the filter searches, until a given time, while the browser is idle.
     prepare(until) {
       while (this.texts_.length < this.size) {
         const end = Math.min(this.texts_.length + 500, this.size);
@@ -147,7 +147,7 @@
         return sign * compare(a, b) || i - j;
       });
     }
-    // The rows that match, in their order. A spreadsheet takes a text that begins so for a formula.
+    // Returns the matching rows in order. A spreadsheet would run text that begins with = as a formula.
     csv() {
       const cell = (value, n) => {
         let text = value === null ? "" : ["time", "severity"].includes(this.kinds[n]) ? shown(value, this.kinds[n]) : String(value);
@@ -189,7 +189,7 @@
     return element("a", { href, onclick: (event) => { event.preventDefault(); remember({ site }, true); open_(site); } }, site);
   }
 
-  // A site opened.
+  // The dialog with the details of a site.
   const dialog = document.getElementById("detail");
   let data = null;
 

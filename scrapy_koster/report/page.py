@@ -18,11 +18,12 @@ from scrapy_koster.report.writing import is_stream, whole
 def write_page(
     database: str, out: str, *, copies: CopyOf = lambda _site: None, against: str | None = None
 ) -> None:
-    """Write the page *out* from the file of a report, whole or not at all.
+    """Write the page of a report to the file *out*, whole or not at all.
 
-    *copies* returns the stored copy for a site, *against* is the file of an older
-    report. If there are more than 100,000 sites, a CSV file next to the page has the sites,
-    unless the page goes into a device or a pipe. Raises DatabaseError and OSError.
+    *database* is the file of the report, *against* the file of an older report. *copies* returns
+    the stored copy of a site, or None. If there are more than 100,000 sites, a CSV file next
+    to the page has all sites, unless the page goes into a device or a pipe.
+    Raises DatabaseError and OSError.
     """
     with reading(database, against=against) as connection:
         numbers = of.numbers_of(connection)

@@ -1,4 +1,4 @@
-"""A table of the page, shown by its script."""
+"""A table of a page. The script of the page shows the rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Table:
     rows: Sequence[Iterable[Any]]
     _: KW_ONLY
     sort: int = 0
-    """The number of the column to sort by."""
+    """The number of the column to sort by, from 0."""
 
     def __len__(self) -> int:
         return len(self.rows)

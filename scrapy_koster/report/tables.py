@@ -38,7 +38,7 @@ def samples_of(connection: sqlite3.Connection) -> dict[str, list[Any]]:
 
 
 def _sample(of: str, *kinds: str, line: str = "0") -> str:
-    """Return the SQL expression for a sample URL of a row's site."""
+    """Return the SQL expression for a sample URL of these *kinds*, for a row of the table *of*."""
     these = ", ".join(f"'{kind}'" for kind in kinds)
     return (
         f"(SELECT url FROM sample WHERE sample.site = {of}.site AND kind IN ({these})"
@@ -49,7 +49,7 @@ def _sample(of: str, *kinds: str, line: str = "0") -> str:
 def tables_of(
     connection: sqlite3.Connection, numbers: Numbers, stored: Mapping[str, File], most: int
 ) -> list[Table]:
-    """Return the tables with *most* sites at most, some of them with *stored* files."""
+    """Return the tables, with *most* sites at most. *stored* has the stored files by site."""
     now = int(numbers.about.get("written") or 0)
 
     def table(name: str, title: str, about: str, columns: Mapping[str, str], query: str) -> Table:

@@ -1,4 +1,4 @@
-"""The rows of a report's file, and the rows to write."""
+"""The tables of a report's file, and the rows that have not been written yet."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from scrapy_koster.protocol.standing import Ground, Standing
 
 START, OVERRIDDEN, HAZARD, USAGE = "start", "overridden", "hazard", "usage_dropped"
-"""Kinds of sample URLs, with the grounds of refusals, nofollow, noindex and exempt_forbidden:
-refused start requests, requests allowed by an override, pages that RFC 9309 forbids, and pages
-that must not be used for a purpose of the crawl."""
+"""Kinds of sample URLs: refused start requests, requests allowed by an override, pages that RFC
+9309 or a hidden line forbids, and pages that must not be used for a purpose of the crawl. Further
+kinds are the grounds of refusals, nofollow, noindex and exempt_forbidden."""
 
 ALLOWED = {
     Standing.OBEYED: "allowed_rule",
@@ -34,13 +34,13 @@ FACTS = (
     "expires",
     "bytes",
     "digest",  # of the body as received, as in an archive
-    "record_line",  # of the obeyed record; 0 for none, -1 if a foreign parser has no records
+    "record_line",  # of the obeyed record; 0 without one, -1 if the parser has no records
     "record",
     "delay",  # Crawl-delay of the record
     "redirect",
     "reason",  # of the last failure
     "deferred",  # time of the last deferral
-    "resumed",  # its end, or 0
+    "resumed",  # time of the end of the last deferral, or 0
 )
 """Columns of a site with its last state. Times are in seconds since the epoch."""
 
@@ -53,13 +53,13 @@ COUNTS = (
     *ALLOWED.values(),
     *REFUSED.values(),
     "start_refused",
-    "overridden",  # allowed requests: by an override
+    "overridden",  # requests that an override allowed
     "deferrals",
     "given_up",
     "nofollow",
     "noindex",
     "exempt",  # dont_obey_robotstxt
-    "exempt_forbidden",  # of these, as far as the rules were known
+    "exempt_forbidden",  # exempt requests that known rules forbid
     "looser",  # allowed, but forbidden by RFC 9309
     USAGE,
     "cut",
@@ -72,9 +72,9 @@ class Columns(NamedTuple):
 
     keys: tuple[str, ...]
     facts: tuple[str, ...] = ()
-    """Columns with replaced values."""
+    """Columns where a new value replaces the old value."""
     counts: tuple[str, ...] = ()
-    """Columns with added values."""
+    """Columns where a new value is added to the old value."""
 
 
 TABLES = {
@@ -96,8 +96,8 @@ _MOST = 10_000
 class Tally:
     """Rows since the last written batch, by table and key.
 
-    A table has 10,000 rows at most. If batches cannot be written, further rows are counted as
-    ``lost``. Texts are printable and cut.
+    A table has 10,000 rows at most, in case batches cannot be written. Changes to further rows are
+    dropped, and counted in ``lost``. Texts are printable and cut.
     """
 
     def __init__(self) -> None:
@@ -105,15 +105,15 @@ class Tally:
         self.clear()
 
     def clear(self) -> None:
-        """Delete the rows, after a write."""
+        """Delete the rows, for example after a batch is written."""
         self.rows: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {name: {} for name in TABLES}
 
     def put(self, table: str, *key: object, **facts: object) -> None:
-        """Replace facts of a row."""
+        """Set *facts* of a row."""
         self._row(table, key).update(facts)
 
     def add(self, table: str, *key: object, **counts: int) -> None:
-        """Add to counts of a row."""
+        """Add *counts* to the counts of a row."""
         row = self._row(table, key)
         for column, count in counts.items():
             row[column] = row.get(column, 0) + count

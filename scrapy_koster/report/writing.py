@@ -12,7 +12,8 @@ from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 
-# Paths that are written into even if a shell has redirected standard output to a file.
+# A path in these folders is written into even if it leads to a file: a shell may have redirected
+# standard output.
 _DEVICES = ("/dev/", "/proc/")
 
 
@@ -21,7 +22,7 @@ def whole(name: str) -> Iterator[Path]:
     """Yield a path of a temporary file, which replaces the file *name* if there was no error.
 
     A file is replaced in one step, so a reader never sees half of a page. If *name* is a symlink,
-    the target is replaced. A device, a pipe or a socket is written into. Raises OSError if the
+    the target is replaced. A device or a pipe is written into. Raises OSError, for example if the
     folder does not exist.
     """
     if is_stream(name):
@@ -68,7 +69,7 @@ def _final(name: str) -> Path:
 
 @contextmanager
 def _part_of(final: Path) -> Iterator[Path]:
-    """Yield a path next to *final* for a temporary file."""
+    """Yield a path next to *final* for a temporary file, which is deleted at the end."""
     part = final.with_name(f"{final.name}.{token_hex(4)}.part")
     try:
         yield part
