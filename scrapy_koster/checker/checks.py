@@ -34,10 +34,10 @@ class Check:
     section: str
     """The section of the draft for this check."""
     points: str
-    """The rows of the decision table in docs/semantics.md."""
+    """The rows of the decision table in docs/semantics.md for this check."""
     title: str
     fix: str
-    """The fix, without effect on a reading that does not have this finding."""
+    """How to fix the file without an effect on standards outside of ``readings``."""
 
 
 _ERROR, _WARNING, _NOTE = Severity

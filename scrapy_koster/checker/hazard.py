@@ -1,4 +1,4 @@
-"""The line that RFC 9309 uses, for findings where the draft uses another line or no line."""
+"""The line that RFC 9309 uses, for findings about lines that the draft reads differently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scrapy_koster.protocol.reading import Rfc9309
 from scrapy_koster.protocol.records import Record
 
 HAZARDS = {"K023", "K024", "K026", "K033", "K042", "K043", "K047", "K049"}
-"""Codes of findings that can mean a different line for RFC 9309."""
+"""Codes of findings for which RFC 9309 may use another line than the draft."""
 
 _PATH_OCTETS = 1000
 
@@ -26,7 +26,7 @@ class Hazards:
         self._starts = [record.agents[0].number for record in records]
 
     def line_of(self, seen: Seen) -> tuple[int, bytes] | None:
-        """Return the number of the line and the path, or None if no line decides."""
+        """Return the number of the line that RFC 9309 uses, and the tested path, or None."""
         at = bisect_right(self._starts, seen.line) - 1
         if at < 0:
             return None
@@ -38,7 +38,7 @@ class Hazards:
         return (ruling.rule.number, path) if ruling.rule else None
 
     def _asked(self, seen: Seen, at: int) -> tuple[Line, Line | None]:
-        """Return the finding's User-agent line, and the rule to test, or None."""
+        """Return the User-agent line and the rule to test for a finding. The rule can be None."""
         record = self._records[at]
         agent = record.agents[0]
         match seen.code:
@@ -61,6 +61,6 @@ def _first(record: Record) -> Line | None:
 
 
 def _matched_by(path: bytes) -> bytes:
-    """Return a path that matches the path of a rule, or its pattern (RFC 9309, 2.2.3)."""
+    """Return a path that a rule with *path* matches by RFC 9309 (2.2.3)."""
     matched = path.removesuffix(b"$").replace(b"*", b"x")
     return matched if matched.startswith(b"/") else b"/" + matched

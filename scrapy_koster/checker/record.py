@@ -14,7 +14,7 @@ from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL
 
 _COMPARED_BYTES = 16_000
-"""Number of bytes of names to search for other names, a bound against hostile files (section 6)."""
+"""Limit in bytes of the names to search for other names, against hostile files (section 6)."""
 
 
 def seen_outside(sources: list[SourceLine], records: list[Record]) -> Iterator[Seen]:
@@ -43,7 +43,7 @@ def _is_rule(line: Line) -> bool:
 
 
 def seen_between(records: list[Record], blanks: list[int]) -> Iterator[Seen]:
-    """Yield the findings about blank lines and the order of fields in records."""
+    """Yield findings about blank lines in and between records, and records without rules."""
     for record in records:
         yield from _seen_blank(record, blanks)
     for record, following in pairwise(records):
@@ -121,7 +121,10 @@ class _Names:
             self._text += agent.value.lower() + b"\n"
 
     def holder(self, name: bytes) -> Line | None:
-        """Return the first line with the name token *name* inside of the value, or None."""
+        """Return the first line with a value that contains *name*, or None.
+
+        Also None if *name* is not a name token or has a "*", or if the limit of bytes is reached.
+        """
         if self._is_full or not NAME_TOKEN.fullmatch(name):
             return None
         at = -1 if b"*" in name else self._text.find(name)
@@ -129,7 +132,7 @@ class _Names:
 
 
 class _Shadow(NamedTuple):
-    """A rule without effect, because an earlier rule matches the same paths."""
+    """A rule without effect, because an earlier rule matches all its paths."""
 
     order: int
     rule: Line
@@ -151,7 +154,7 @@ def seen_in_order(record: Record) -> Iterator[Seen]:
     for _, rule, by in shadows:
         if by not in opening:
             if rule.field == by.field and not is_alike:
-                continue  # by RFC 9309 it can override a shorter, opposite rule
+                continue  # by RFC 9309, ``rule`` can override a rule of the other kind
             code = "K048" if rule.field == by.field else "K047"
             said = "{} has no effect after line {}: {}"
             yield Seen(code, rule.number, 1, said, (rule.value, by.number, by.value))
@@ -160,11 +163,11 @@ def seen_in_order(record: Record) -> Iterator[Seen]:
 def _shadows(record: Record) -> Iterator[_Shadow]:
     """Yield the rules with a path that begins with the path of an earlier rule.
 
-    In sorted order, a path is followed by the longer paths with this beginning. So the beginnings
-    of the current path are always on a stack, and the search is linear after the sort (section 6).
+    The rules are sorted by path, so the paths that begin with a path come directly after it. The
+    beginnings of the current path are on a stack, so the time after the sort is linear (section 6).
     """
     ordered = sorted((path, order, rule) for order, (path, rule) in enumerate(instructions(record)))
-    around: list[tuple[str, int, Line]] = []  # the last rule here is the earliest
+    around: list[tuple[str, int, Line]] = []  # the rule on top is the earliest in the file
     for path, order, rule in ordered:
         while around and not path.startswith(around[-1][0]):
             around.pop()
@@ -175,10 +178,9 @@ def _shadows(record: Record) -> Iterator[_Shadow]:
 
 
 def instructions(record: Record) -> Iterator[tuple[str, Line]]:
-    """Yield the Allow and Disallow lines of a record that can match anything.
+    """Yield the Allow and Disallow lines of a record in file order (C1), with their paths.
 
-    Each line has its path, in the order of the comparison (C1). C2: a line without a path is left
-    out.
+    A line without a path matches no URL and is left out (C2).
     """
     for rule in record.rules:
         if rule.value and rule.field in (b"disallow", b"allow"):

@@ -20,7 +20,7 @@ NAME_TOKEN = re.compile(TOKEN.encode())
 
 
 class Seen(NamedTuple):
-    """A finding without text. Texts are made later, for the listed findings only."""
+    """A finding before its message is written. Only listed findings get a message."""
 
     code: str
     line: int
@@ -28,21 +28,21 @@ class Seen(NamedTuple):
     said: str
     texts: tuple[bytes | int, ...] = ()
     readings: tuple[Standard, ...] = ()
-    """The standards of this finding, if different from the standards of the code."""
+    """The standards to which the finding applies. If empty, the standards of the code."""
 
 
 class SourceLine(NamedTuple):
-    """A line of the file, as field and value, in the same way as ``records.parse``."""
+    """A line of the file, split into field and value as ``records.parse`` splits it."""
 
     number: int
     text: bytes
     field: bytes
-    """In lower case."""
+    """The field in lower case, or b"" without a colon."""
     colon: int
     """Index of the colon, or -1 without a colon."""
     value: bytes
     said_end: int
-    """Index of the end of the line, or of the start of a comment."""
+    """Index of the start of the comment, or of the end of the line without a comment."""
 
     @property
     def column(self) -> int:
@@ -54,7 +54,7 @@ class SourceLine(NamedTuple):
 
 
 def taken_apart(number: int, text: bytes) -> SourceLine:
-    """Return the field and the value of the line *number* with this *text*."""
+    """Return the line *number*, split into field and value."""
     said = text.partition(b"#")[0]
     field, colon, value = said.partition(b":")
     if not colon:
@@ -96,7 +96,7 @@ _NON_ASCII = re.compile(rb"[\x80-\xff]")
 def _seen_in_octets(source: SourceLine) -> Iterator[Seen]:
     """Yield findings about unusual bytes: control characters, and bytes outside of ASCII.
 
-    Comments may contain text in any language, so bytes outside of ASCII are not reported there.
+    Comments may contain text in any language, so K017 and K018 are not reported in comments.
     """
     number, text = source.number, source.text
     if found := _SEPARATOR.search(text):
@@ -194,7 +194,7 @@ _FIELD_MAX = 20
 
 
 def _meant(field: bytes) -> bytes | None:
-    """B9: return the known field with *field* as a probable misspelling, or None."""
+    """Return the known field that *field* probably misspells, or None (B9)."""
     return _MEANT.get(_spelt(field)) if len(field) <= _FIELD_MAX else None
 
 

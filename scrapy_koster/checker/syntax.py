@@ -1,8 +1,8 @@
 """The syntax checker: returns the mistakes in a robots.txt (3.2, 3.3).
 
 The findings are for the author of the file: lines with another effect than the author probably
-expects, and lines with different meanings in the draft and RFC 9309. The parser of the checker is
-the parser of a crawl, so the findings agree with the decisions of a crawl.
+expects, and lines with different meanings in the draft and RFC 9309. The checker uses the parsers
+of a crawl, so the findings agree with the decisions of a crawl.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Finding:
     readings: Collection[Standard] = BOTH
     """The standards to which the finding applies in this file."""
     more: int = 0
-    """Number of unlisted findings of this code, in the last listed finding."""
+    """Number of unlisted findings with this code; 0 except in the last listed finding."""
 
 
 def check(
@@ -59,7 +59,7 @@ def check(
 ) -> list[Finding]:
     """Return the findings of a file, in the order of its lines. Never raises.
 
-    At most *limit* findings with the same code are listed, without a bound if *limit* is None. As
+    At most *limit* findings with the same code are listed, or all findings if *limit* is None. As
     in a crawl, whole lines up to *max_bytes* are read. *content_type* is the Content-Type of the
     response, "" if the response has no Content-Type, and None if there was no response. Findings
     about standards outside of *readings* are omitted.
@@ -106,7 +106,10 @@ def _text(text: bytes | int) -> str:
 
 
 def _seen_in_type(content_type: str | None) -> Iterator[Seen]:
-    """3.1: "a resource of Internet Media Type [3] "text/plain"."""
+    """Yield a finding if the Content-Type is not text/plain.
+
+    3.1: "a resource of Internet Media Type [3] "text/plain".
+    """
     if content_type is None or content_type.partition(";")[0].strip().lower() == "text/plain":
         return
     if content_type:
@@ -149,7 +152,7 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
 
 
 def _seen_hidden(read: bytes) -> Iterator[Seen]:
-    """Yield the findings about hidden lines."""
+    """Yield the findings about lines that markup hides."""
     if (meant := unhidden(read)) is None:
         return
     for number, (text, rules) in enumerate(zip(lines(read), meant.split(b"\n"), strict=True), 1):
@@ -159,7 +162,7 @@ def _seen_hidden(read: bytes) -> Iterator[Seen]:
 
 
 def _seen_closed(read: bytes) -> Iterator[Seen]:
-    """Yield a finding if a line closes the whole site to unnamed robots."""
+    """Yield the findings about lines that close the whole site to robots that have no record."""
     closing: dict[int, list[Standard]] = {}
     for reading in (RobotsTxt(read), Rfc9309(read)):
         ruling = reading.ruling(b"http://h/", "")
@@ -177,7 +180,10 @@ _WHOLE_SITE = (b"/", b"/*", b"*")
 
 
 def _seen_of_whole(body: bytes, read: bytes, *, is_read: bool) -> Iterator[Seen]:
-    """Yield the findings about the whole file. *is_read* means that robots can read lines."""
+    """Yield the findings about the whole file.
+
+    *is_read* is True if the file has a User-agent line, a rule or a hidden line.
+    """
     is_page = is_html(read)
     if is_page:
         said = "there is HTML in this file" if is_read else "this is an HTML page"

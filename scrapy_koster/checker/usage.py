@@ -12,7 +12,7 @@ from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, split
 
 _WORDS = {CONTENT_USAGE: ("y", "n"), CONTENT_SIGNAL: ("yes", "no", "y", "n")}
 _LABELS = {CONTENT_USAGE: KNOWN_LABELS, CONTENT_SIGNAL: {*KNOWN_LABELS, *SIGNAL_LABELS}}
-# A path-like word before the first space.
+# A word at the start, before a space, that looks like a path without a slash in front.
 _PATH_WITHOUT_SLASH = re.compile(rb"[^/*=,; \t][^=,; \t]*[/*][^=,; \t]*[ \t]|\*[^=,; \t]*[ \t]")
 
 

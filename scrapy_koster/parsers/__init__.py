@@ -1,1 +1,1 @@
-"""The parsers that Scrapy, or KOSTER_PARSER, is given."""
+"""The parsers for KOSTER_PARSER, or for Scrapy's ROBOTSTXT_PARSER."""

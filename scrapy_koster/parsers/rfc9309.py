@@ -18,5 +18,5 @@ class Rfc9309RobotParser(Rfc9309, ScrapyParser):
     __slots__ = ()
 
     def watch(self, robot: str | bytes) -> Watch | None:
-        """Return a finder of allowed URLs forbidden by a hidden line, or None."""
+        """Return a finder of allowed URLs that hidden lines forbid, or None without such lines."""
         return watch_of(self._body, robot, Rfc9309)

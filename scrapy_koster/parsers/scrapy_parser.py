@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ScrapyParser(RobotParser):
-    """A reading of a robots.txt as a parser for Scrapy."""
+    """Base that turns a ``Reading`` of a robots.txt into a parser for Scrapy."""
 
     __slots__ = ()
 
@@ -26,18 +26,18 @@ class ScrapyParser(RobotParser):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler | None, robotstxt_body: bytes) -> Self:
-        """Parse the bytes of a robots.txt. Never raises."""
+        """Return a parser of the bytes of a robots.txt. Never raises."""
         return cls(robotstxt_body)
 
     def delay(self, user_agent: str | bytes) -> Delay | None:
         """Return the longest Crawl-delay or Request-rate for the robot, or None.
 
-        Both fields are extensions: neither standard has these fields.
+        Neither standard has these fields. Both standards allow extensions.
         """
         return delay_of(self, user_agent)
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """Return the seconds of ``delay``, if any."""
+        """Return the seconds of ``delay``, or None."""
         delay = self.delay(user_agent)
         return None if delay is None else delay.secs
 

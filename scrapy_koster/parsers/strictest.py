@@ -1,4 +1,4 @@
-"""Three readings of a /robots.txt at once: the draft, RFC 9309, and misspelt lines."""
+"""Three readings of a /robots.txt at once: the draft, RFC 9309, and the corrected file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from scrapy_koster.protocol.reading import Strictest
 class StrictestRobotParser(Strictest, ScrapyParser):
     """Parser that allows a URL only if both the draft and RFC 9309 allow the URL.
 
-    Misspelled lines count, too: the file is read again by RFC 9309, after correction of the
-    misspellings that Google's parser accepts.
+    Misspelled lines and lines in markup count, too: the file is read again by RFC 9309 with these
+    lines corrected. The misspellings are those that Google's parser accepts.
 
     Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
     ``allowed(url, user_agent)`` takes a name token or a User-Agent header.

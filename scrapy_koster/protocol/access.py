@@ -1,7 +1,7 @@
 """3.1, the access method: the meaning of an answer to GET /robots.txt.
 
-``after_answer`` returns the new copy or failure of a site. With a copy or failure, step.py returns
-the next step of a request.
+``after_answer`` returns the new copy or failure of a site. ``next_step`` (step.py) returns the next
+step of a request for a copy or failure.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from scrapy_koster.protocol.standing import Standing, standing_stated
 
 _VALIDATOR_CHARS = 1000
 _JITTER = 0.25
-# A time further ahead than this comes from a wrong clock, and would keep a copy fresh too long.
+# Tolerance for clocks that differ. A stored time further in the future comes from a wrong clock.
 _SKEW_SECS = 60.0
-# A busy robot may be late by this time, even if the back-off is shorter.
+# A retry within this time continues a series of failures, however short the back-off is.
 _LAG_SECS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The last response to a request for /robots.txt, redirects followed."""
+    """The response to a request for /robots.txt, after redirects."""
 
     url: str
     """The URL that answered."""
@@ -41,7 +41,7 @@ class Answer:
     """Names in lower case; repeated fields are joined by a comma."""
     body: bytes = b""
     cut_bytes: int | None = None
-    """The limit at which the body was cut. None for a complete body."""
+    """The limit in bytes at which the body was cut. None for a complete body."""
     digest: str = ""
     """Digest of the body as received, before decoding and cutting."""
     exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
@@ -54,7 +54,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """The request ended without a response that can be read."""
+    """A request for /robots.txt that ended without a readable response."""
 
     reason: str
     is_defect: bool = False
@@ -87,7 +87,7 @@ class Copy:
     digest: str = ""
     """Digest of the body as received. The default is the digest of ``body``."""
     record_id: str | None = None
-    """WARC-Record-ID of the record with the body, if there is an archive."""
+    """WARC-Record-ID of the archived record with the body, or None."""
 
     def __post_init__(self) -> None:
         """Use the digest of the body as the default."""
@@ -96,7 +96,7 @@ class Copy:
 
     @property
     def in_utf8(self) -> bytes:
-        """The body for parsers: UTF-16 is converted to UTF-8 (B3), a viewer page is unwrapped."""
+        """The body for parsers: UTF-16 and UTF-32 as UTF-8, and without a browser's page."""
         return plain(self.body)
 
     def __repr__(self) -> str:
@@ -116,21 +116,21 @@ class Failure:
     asked: float
     """Time of the last failure, in seconds since the epoch."""
     retry: float
-    """Time of the next attempt at the earliest, in seconds since the epoch."""
+    """Earliest time of the next attempt, in seconds since the epoch."""
     stale: Copy | None
     """The last good copy, if any."""
     is_defect: bool = False
-    """Whether the robot failed, not the site: then KOSTER_UNAVAILABLE does not open the site."""
+    """Whether the robot failed, not the site. If so, KOSTER_UNAVAILABLE does not open the site."""
     no_such_host: bool = False
-    """Whether the host does not exist: then requests do not wait."""
+    """Whether the host does not exist. If so, requests do not wait for a retry."""
 
 
 Known: TypeAlias = Copy | Failure
-"""The knowledge about a site that a storage keeps: a copy, or a failure."""
+"""The result of the last attempt for a site, kept in memory and in the storage."""
 
 
 def standing_of(copy: Copy, policy: Policy) -> Standing:
-    """Return the standing of the site of *copy*."""
+    """Return the standing of a site with *copy*."""
     stated = standing_stated(copy.status)
     if stated is Standing.RESTRICTED:
         disallowed = policy.restricted is Restricted.DISALLOW
@@ -153,8 +153,8 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
 def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:
     """Return the reason why a copy counts as a temporary failure, or None.
 
-    A challenge page may be gone later. With KOSTER_HTML_ROBOTSTXT = "defer", any HTML page without
-    rules counts.
+    A challenge page counts, because a later attempt may get the file. KOSTER_HTML_ROBOTSTXT can
+    change this: with "defer", any HTML page without a record counts, with "disallow" none.
     """
     if policy.html is Html.DISALLOW or standing_stated(copy.status) is not Standing.OBEYED:
         return None
@@ -195,7 +195,7 @@ def after_answer(
     jitter: float,
     began: float | None = None,
 ) -> Known:
-    """Return the new copy or failure of a site after *result*; *known* is the previous value.
+    """Return the new copy or failure of a site after *result*. *known* is the previous value.
 
     *jitter*, 0 to 1, lengthens the back-off of a failure by up to a quarter.
     *began* is the time when the attempt began, in seconds since the epoch. The default is *now*.
@@ -242,8 +242,8 @@ def _received(
         body, cut = (result.body, result.cut_bytes) if stated is Standing.OBEYED else (b"", None)
         digest = result.digest or digest_of(result.body)
         copy = Copy(result.url, result.status, body, None, None, now, now, cut, digest=digest)
-    # Only a file has validators. With the validators of an error page, a server may answer 304
-    # when a file has replaced the page, and the file is never read.
+    # Only validators of a file are kept. With the validators of an error page, a server could
+    # answer 304 after a file has replaced the page, and the file would never be read.
     validators = result.headers if standing_stated(copy.status) is Standing.OBEYED else {}
     life_secs = stated_life(result.headers, now=now)
     return replace(
@@ -257,10 +257,10 @@ def _received(
 
 
 def _expiry(life_secs: float | None, status: int, *, now: float, policy: Policy) -> float:
-    """Return the time at which a copy received *now* stops being fresh.
+    """Return the time when a copy that is received *now* expires.
 
-    *life_secs* is the result of ``stated_life``. The bounds apply to a stated life, and not to the
-    default, which the user chooses.
+    *life_secs* is the result of ``stated_life``. A stated life is kept within the bounds of the
+    policy. The default of the policy has no bounds.
     """
     # 3.4: "If no cache-control directives are present robots should default to
     # an expiry of 7 days."
@@ -276,7 +276,7 @@ def _default_life_secs(status: int, policy: Policy) -> float:
 
 
 def _validator(headers: Mapping[str, str], name: str) -> str | None:
-    # Section 6: a validator is kept, and sent back as a request header.
+    # Section 6: a validator becomes a request header, so it must be short and printable.
     value = headers.get(name, "").strip()
     sound = value.isprintable() and 0 < len(value) <= _VALIDATOR_CHARS
     return value if sound else None
@@ -288,10 +288,10 @@ def last_copy(known: Known | None) -> Copy | None:
 
 
 def _series(known: Known | None, *, began: float, now: float, policy: Policy) -> Failure | None:
-    """Return the previous failure of the same series, if any.
+    """Return the previous failure if the new failure continues its series, or None.
 
-    A series ends after a long time without an attempt. The time of the attempt, and the time that
-    the attempt waits for a socket, do not count.
+    A series ends if no attempt begins for a long time. An attempt begins (*began*) before it waits
+    for a socket, so slow attempts do not end a series.
     """
     if not isinstance(known, Failure) or not has_been(known.asked, now):
         return None
@@ -300,7 +300,7 @@ def _series(known: Known | None, *, began: float, now: float, policy: Policy) ->
 
 
 def longest_life_secs(copy: Copy, policy: Policy) -> float:
-    """Return the longest life of a copy under *policy*, in seconds."""
+    """Return the longest life that *policy* allows for a copy, in seconds."""
     if copy.life_stated:
         return policy.expiry_max_secs
     return _default_life_secs(copy.status, policy)
@@ -312,5 +312,5 @@ def longest_deferral_secs(policy: Policy) -> float:
 
 
 def has_been(then: float, now: float) -> bool:
-    """Return whether *then* is not later than *now*, by clocks that differ a little."""
+    """Return whether *then* is past, or a minute ahead at most, because clocks differ."""
     return then <= now + _SKEW_SECS

@@ -1,4 +1,4 @@
-"""Wrong answers and errors of somebody's own parser: only True opens a URL."""
+"""Wrong results and errors of a project's own parser. Only the result True allows a URL."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ class ParserDefectError(TypeError):
 def returned(parser: Any, method: str, value: object, wanted: str) -> ParserDefectError:
     """Return the error for a *method* of *parser* that has returned *value*."""
     if isinstance(value, Coroutine):
-        value.close()  # otherwise Python warns: never awaited
+        value.close()  # or Python warns that it was never awaited
     does = f"returned a value of type {type(value).__name__}, not {wanted}"
     return ParserDefectError(parser, method, does)
 
 
 def guarded(parser: Any, method: str, call: Callable[[], _T]) -> _T:
-    """Return the result of *call*, to *method* of *parser*. Raises ParserDefectError if it fails.
+    """Return the result of *call*, which calls *method* of *parser*.
 
-    A CancelledError, StopIteration or IgnoreRequest would have another meaning for the caller.
+    Raises ParserDefectError for any error except KeyboardInterrupt. For the caller, a
+    CancelledError, StopIteration or IgnoreRequest of the parser would have another meaning.
     """
     try:
         return call()
@@ -45,14 +46,14 @@ def guarded(parser: Any, method: str, call: Callable[[], _T]) -> _T:
 
 
 def checked_parser(kind: type, made: Any) -> Any:
-    """Return *made*, a parser. Raises ParserDefectError for another object from *kind*."""
+    """Return *made*, a parser from *kind*. Raises ParserDefectError if it has no ``allowed``."""
     if not callable(getattr(made, "allowed", None)):
         raise returned(kind, "from_crawler", made, "a parser")
     return made
 
 
 def bools_of(parser: Any) -> Permission:
-    """Return ``allowed`` of *parser*, which raises ParserDefectError unless it returns a bool."""
+    """Return ``allowed`` of *parser*, checked: other results than bools raise ParserDefectError."""
     allowed: Permission = parser.allowed
     # Our own method returns a bool. For speed, the result is not checked.
     if getattr(allowed, "__func__", None) is Reading.allowed:

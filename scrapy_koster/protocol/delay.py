@@ -32,7 +32,7 @@ class Delay(NamedTuple):
     """None if the parser does not name the line."""
 
     def because(self) -> str:
-        """Return the reason in words if the delay is too long."""
+        """Return in words why a site with this delay is not visited."""
         asked = f"it asks for {self.secs:g} s between two visits"
         if self.line is not None:
             asked = f"line {self.line.number} '{text_of(self.line, 200)}'"
@@ -44,18 +44,18 @@ class Delay(NamedTuple):
 
 
 class CrawlDelay(Enum):
-    """KOSTER_CRAWL_DELAY: whether the delays that sites ask for are kept."""
+    """KOSTER_CRAWL_DELAY: whether a crawl keeps the delays that sites request."""
 
     IGNORE = "ignore"
     OBEY = "obey"
     """A delay longer than KOSTER_CRAWL_DELAY_MAX_SECS is shortened to that value."""
     REFUSE = "refuse"
-    """A site with a longer delay is not visited."""
+    """A site with a delay longer than KOSTER_CRAWL_DELAY_MAX_SECS is not visited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Which delays a crawl obeys."""
+    """The settings of a crawl for delays."""
 
     choice: CrawlDelay
     max_secs: float
@@ -76,9 +76,10 @@ class Pace:
 
 
 def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
-    """Return the longest delay for *robot*, if any.
+    """Return the longest delay for *robot*, or None. Raises ParserDefectError.
 
-    If *parser* has the ``crawl_delay`` of Scrapy 2.18, but no ``lines``, the delay has no line.
+    If *parser* has no method ``lines``, but the ``crawl_delay`` of Scrapy 2.18, the delay has no
+    line.
     """
     if callable(getattr(parser, "lines", None)):
         lines = guarded(parser, "lines", lambda: parser.lines(robot, *FIELDS))
@@ -97,9 +98,9 @@ def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
 def delay_or_limit(
     parser: Any, robot: str | bytes, *, pace: Pace, failed: Callable[[Exception], None]
 ) -> Delay | None:
-    """Return ``delay_of``. If *parser* raises, call *failed* and return the longest delay.
+    """Return the result of ``delay_of``. If it raises, call *failed* and return the maximum.
 
-    Any class may be a parser, and a defect must not make visits faster.
+    The maximum is KOSTER_CRAWL_DELAY_MAX_SECS: a defect of a parser must not make visits faster.
     """
     try:
         return delay_of(parser, robot)
@@ -109,7 +110,7 @@ def delay_or_limit(
 
 
 def names_delay(body: bytes) -> bool:
-    """Return whether a file may have a delay. Most files need not be read for delays."""
+    """Return whether a file may have a delay. For speed: most files have no delay."""
     return names_any(body, FIELDS)
 
 
@@ -125,7 +126,7 @@ def longest_delay(lines: Iterable[Line]) -> Delay | None:
 
 def _seconds(value: bytes) -> float | None:
     with suppress(ValueError):
-        # Python accepts underscores in numbers.
+        # float() accepts underscores, which are not allowed here.
         if b"_" not in value and 0 <= (seconds := float(value)) < math.inf:
             return seconds
     return None

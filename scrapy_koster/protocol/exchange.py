@@ -12,7 +12,7 @@ _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 
 
 def digest_of(body: bytes) -> str:
-    """Return the label of a body: "sha256:" and its SHA-256 in lower-case hexadecimal digits.
+    """Return the digest of a body: "sha256:" and the SHA-256 in lower-case hexadecimal digits.
 
     The field WARC-Payload-Digest of an archived record has the same value.
     """
@@ -20,7 +20,7 @@ def digest_of(body: bytes) -> str:
 
 
 def is_digest(text: str) -> bool:
-    """Return whether *text* is a label of ``digest_of``."""
+    """Return whether *text* has the form of a digest of ``digest_of``."""
     return _DIGEST.fullmatch(text) is not None
 
 
@@ -32,18 +32,18 @@ class Exchange:
     began: float
     """When the request was sent, in seconds since the epoch."""
     sent: tuple[tuple[bytes, bytes], ...]
-    """The header of the request, as pairs."""
+    """The header fields of the request, as pairs of name and value."""
     status: int
     received: tuple[tuple[bytes, bytes], ...]
-    """The header of the response, as pairs."""
+    """The header fields of the response, as pairs of name and value."""
     body: bytes
     """The received bytes, before the Content-Encoding is decoded."""
     is_cut: bool
-    """Whether the connection was ended before the body was whole, at KOSTER_MAX_BYTES."""
+    """Whether the download was stopped at KOSTER_MAX_BYTES, before the end of the body."""
     protocol: str | None
-    """Such as "HTTP/1.1", if the download handler reports the version."""
+    """The version, such as "HTTP/1.1", or None if the download handler does not report it."""
     address: str | None
-    """The IP address that answered, if the download handler reports the address."""
+    """The IP address of the server, or None if the download handler does not report it."""
     digest: str
 
     def __repr__(self) -> str:

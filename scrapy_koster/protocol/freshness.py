@@ -12,14 +12,15 @@ _SECONDS = re.compile(r'("?)([0-9]+)\1')
 
 # RFC 9111 1.2.2: a number too great to represent is taken as 2^31.
 _MOST_SECONDS = 2.0**31
-# The longest date of RFC 9110 5.6.7 has 33 characters. int() is not linear for a long year.
+# The longest date of RFC 9110 5.6.7 has 33 characters. Longer texts are not parsed, because int()
+# is slow for a very long year.
 _DATE_CHARS = 100
 
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
-    """Return the seconds from *now* that Retry-After asks for, or None.
+    """Return the seconds from *now* until the time in Retry-After, or None.
 
-    RFC 9110 10.2.3: a number of seconds or a date.
+    RFC 9110 10.2.3: the field is a number of seconds or a date.
     """
     field = headers.get("retry-after", "")
     secs = _seconds(field)
@@ -30,24 +31,25 @@ def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
 
 
 def stated_life(headers: Mapping[str, str], *, now: float) -> float | None:
-    """Return the lifetime of a copy in seconds by *headers*, or None.
+    """Return the rest of the lifetime that *headers* state for a copy, in seconds, or None.
 
-    An invalid field counts as absent.
+    The rest is negative if the copy has expired. An invalid field counts as absent, but an Expires
+    of "0" or "-1" means expired.
     """
     # 3.4: "Standard HTTP cache-control mechanisms can be used by both origin
     # server and robots"
     directives = list(_directives(headers))
     if any(name in ("no-cache", "no-store") for name, _ in directives):
         return 0.0
-    # RFC 9111 5.3: Expires is ignored where there is a max-age. RFC 9111 4.2.1:
-    # of conflicting values the most restrictive.
+    # RFC 9111 5.3: Expires is ignored if there is a max-age. RFC 9111 4.2.1:
+    # of conflicting values the most restrictive counts.
     ages = [_seconds(value) for name, value in directives if name == "max-age"]
     lives = [secs for secs in ages if secs is not None]
     return min(lives) - _age(headers) if lives else _life_to_expires(headers, now=now)
 
 
 def _directives(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    # RFC 9111 5.4: Pragma counts only where Cache-Control is not present.
+    # RFC 9111 5.4: Pragma counts only if Cache-Control is not present.
     field = headers.get("cache-control", headers.get("pragma", ""))
     for element in _ELEMENT.findall(field):
         name, _, value = element.partition("=")
@@ -58,21 +60,21 @@ def _life_to_expires(headers: Mapping[str, str], *, now: float) -> float | None:
     # 3.4: "Specifically robots should take note of Expires header set by the
     # origin server."
     field = headers.get("expires", "")
-    # RFC 9111 5.3: the invalid date "0" means already expired; "-1" is as well
-    # known. Another invalid date counts as absent here.
+    # RFC 9111 5.3: the invalid date "0" means already expired. Here "-1", which is as common,
+    # means the same. Another invalid date counts as absent here.
     if field.partition(",")[0].strip() in ("0", "-1"):
         return 0.0
     expires = _date(field)
     if expires is None:
         return None
     # RFC 9111 4.2.1: Expires minus Date, so the server's clock need not be right. Without Date,
-    # the difference to now includes the age.
+    # Expires minus now is the rest of the lifetime, so the age is not subtracted.
     date = _date(headers.get("date", ""))
     return expires - now if date is None else expires - date - _age(headers)
 
 
 def _age(headers: Mapping[str, str]) -> float:
-    # RFC 9111 5.1: the first of several values; an invalid value is ignored.
+    # RFC 9111 5.1: the first of several values counts; an invalid value is ignored.
     return _seconds(headers.get("age", "").partition(",")[0]) or 0.0
 
 
@@ -87,7 +89,7 @@ def _date(text: str) -> float | None:
         return None
     try:
         date = parsedate_to_datetime(text)
-        # RFC 9110 5.6.7: all HTTP dates are in UTC, asctime's without saying so.
+        # RFC 9110 5.6.7: all HTTP dates are in UTC. The format of asctime() has no time zone.
         return (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError):
         return None

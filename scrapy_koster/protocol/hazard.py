@@ -1,6 +1,7 @@
-"""Why a reading allows a URL that another reading forbids.
+"""Why the reading of a crawl allows a URL that another reading forbids.
 
-The draft may allow what RFC 9309 forbids, and both what a ``hidden`` line forbids.
+The draft may allow a URL that RFC 9309 forbids. Both may allow a URL that a hidden line forbids
+(``unhidden``).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Cause(Enum):
     """The explanation in the log and in the report."""
 
     def __new__(cls, value: str, words: str) -> Cause:  # noqa: PYI034
-        """*value* is the name in stats and JSON."""
+        """Create a cause. *value* is its name in stats and JSON."""
         member = object.__new__(cls)
         member._value_ = value
         member.words = words
@@ -44,7 +45,7 @@ class Cause(Enum):
 
 
 class Hazard(NamedTuple):
-    """A URL that the draft allows and RFC 9309 forbids, or a hidden line."""
+    """Why a URL is a hazard: the crawl allows the URL, and RFC 9309 or a hidden line forbids it."""
 
     cause: Cause
     draft: Ruling
@@ -53,7 +54,7 @@ class Hazard(NamedTuple):
     """The forbidding ruling: of RFC 9309, or by a hidden line."""
 
     def because(self, robot: str) -> str:
-        """Return in words the reason why only one of two readings allows the URL."""
+        """Return the allowing and the forbidding ruling in words."""
         allows, forbids = because_of(self.draft, robot), because_of(self.rfc9309, robot)
         if self.cause is Cause.HIDDEN:
             return f"allowed by {allows}, and forbidden by {forbids}, which neither standard reads"
@@ -65,13 +66,13 @@ class Watch:
     """Finds the hazards of a file for one robot."""
 
     reading: Reading
-    """The reading in use."""
+    """The reading that the crawl uses."""
     robot: str | bytes
     others: list[Rfc9309]
-    """The readings by RFC 9309 of the file, and of the file with its hidden lines."""
+    """RFC 9309 readings of the file, and of the file with its hidden lines corrected, if any."""
 
     def hazard(self, url: str) -> Hazard | None:
-        """Return the hazard of *url*, which is allowed; None if no reading forbids the URL."""
+        """Return the hazard of *url*, an allowed URL, or None if no other reading forbids it."""
         for spelling in sent_as(url):
             for other in self.others:
                 if not other.allowed(spelling, self.robot):
@@ -83,7 +84,7 @@ class Watch:
         return None
 
     def _cause(self, url: str, draft: Ruling, rfc9309: Ruling) -> Cause:
-        """Return the first cause that holds."""
+        """Return the first ``Cause`` that holds for *url* and the two rulings."""
         assert rfc9309.record is not None  # a rule forbids the URL
         assert rfc9309.rule is not None
         obeyed = self.reading.record(self.robot)
@@ -110,7 +111,7 @@ class Watch:
 
 
 def watch_of(body: bytes, robot: str | bytes, kind: type[Reading]) -> Watch | None:
-    """Return a finder of hazards for *robot*, or None if a reading of *kind* has no hazards."""
+    """Return a finder of hazards for *robot*, or None if *kind* cannot have hazards in the file."""
     right = unhidden(body)
     if right is None and kind is Rfc9309:
         return None
@@ -119,7 +120,7 @@ def watch_of(body: bytes, robot: str | bytes, kind: type[Reading]) -> Watch | No
 
 
 def _is_compared_alike(line: Line, url: str) -> bool:
-    """Whether the standards agree on whether the path of *line* begins *url*."""
+    """Whether both standards compare *url* with the path of *line* alike. True for wildcards."""
     path, sent = _value(line), origin_and_path(url)[1]
     if is_special(path):
         return True

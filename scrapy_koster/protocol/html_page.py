@@ -8,15 +8,15 @@ from functools import lru_cache
 from scrapy_koster.protocol.line import narrow
 from scrapy_koster.protocol.records import has_record
 
-# No line of a robots.txt begins with "<". Text may come before a page: "Error 404".
+# No line of a robots.txt begins with "<". A page may begin with text, such as "Error 404".
 _SPACE = r"[\s\ufeff]*"
 _BEGINS_WITH_TAG = re.compile(f"{_SPACE}<")
 _LINE_OF_PAGE = re.compile(r"[\r\n][ \t]*<(?:html|!doctype)\b", re.IGNORECASE)
 _LOOKED_AT = 1000
 
-# Challenge pages name their product in a tag, or at the start of a script. An article about a
-# product has the name elsewhere, and pages served by Cloudflare, Imperva or DataDome have more
-# scripts of the same makers.
+# A challenge page names its product in a tag, or at the start of a script. An article about a
+# product has the name in its text. Ordinary pages that Cloudflare, Imperva or DataDome serve have
+# other scripts of these companies.
 _TAG = rb"<[a-z]+\b[^<>]{0,600}"
 _SCRIPT = rb"<script\b[^<>]{0,300}>[^<]{0,600}"
 _PRODUCTS = {
@@ -47,11 +47,11 @@ _REFRESH = re.compile(rb"http-equiv\s*=\s*[\"']?\s*refresh\b", re.IGNORECASE)
 
 
 ORDINARY = "an HTML page"
-"""The description of a page that is no challenge."""
+"""The result of ``page_in_place`` for a page that is not a challenge page."""
 
 
 def is_html(body: bytes) -> bool:
-    """Whether a file begins like an HTML page. The file may have rules."""
+    """Whether a file begins like an HTML page. Such a file can have rules, too."""
     if b"<" not in body:  # for speed
         return False
     text = narrow(body).decode("utf-8", "replace")
@@ -60,7 +60,7 @@ def is_html(body: bytes) -> bool:
 
 @lru_cache(maxsize=16)  # called at every step of a site
 def page_in_place(body: bytes) -> str | None:
-    """Return the kind of an HTML page without rules, or None for any other file."""
+    """Return the kind of an HTML page without a record, or None for any other file."""
     if not is_html(body) or has_record(body):
         return None
     html = narrow(body).removeprefix(b"\xef\xbb\xbf")
@@ -70,7 +70,7 @@ def page_in_place(body: bytes) -> str | None:
 
 
 def _only(html: bytes) -> str:
-    """Return "only a script" or "only a refresh" for a page without visible text."""
+    """Return "only a script" or "only a refresh" for a page without visible text, or ""."""
     found, position = "", 0
     while part := _UNSEEN.match(html, position):
         position = part.end()

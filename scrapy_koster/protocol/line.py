@@ -20,13 +20,13 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _LOOKED_AT = 1000
 
-# A line, after a line end. B7, B8: with space before the field and the colon.
-# The patterns take a time linear in the length of the line: if two repeated parts
-# share bytes, the second part may be empty.
+# Patterns of a line and the line feed before the line. B7, B8: space may precede the field and the
+# colon. Matching takes time linear in the length of the line: if two repeated parts in a row can
+# match the same bytes, the second part can be empty, so the first part is never matched again.
 SP = "[ \t]*"
 """3.3: space = 1*(SP | HT); B2: no other character is space."""
 VALUE = "([^#\n]*[^#\n \t]|)"
-"""B10: a comment runs from "#" to the line's end."""
+"""A value. B10: a comment runs from "#" to the line's end."""
 ANY_CASE = re.ASCII | re.IGNORECASE
 _FIELD = TOKEN.replace("#", "")  # 3.3: extension = token ":" ...
 LINE = re.compile(f"\n{SP}({_FIELD}){SP}:{SP}{VALUE}")
@@ -34,19 +34,22 @@ AGENT_LINE = re.compile(f"\n{SP}user-agent{SP}:{SP}{VALUE}", ANY_CASE)
 _RULE = f"\n{SP}(?:(d)is|)allow{SP}:"
 RULE_LINE = re.compile(_RULE, ANY_CASE)
 CONTENT_USAGE = b"content-usage"
-# Attach, 3: "rule =/ content-usage". No other field ends the agent lines (RFC 9309, 2.2.4: "other
-# records" such as Content-Signal).
+# draft-ietf-aipref-attach, 3: "rule =/ content-usage". Other fields, such as Content-Signal, do not
+# end the agent lines (RFC 9309, 2.2.4: "other records").
 USAGE_LINE = re.compile(f"\n{SP}(?:disallow|allow|content-usage){SP}:", ANY_CASE)
 # RFC 9309: path-pattern = "/" *UTF8-char-noctl; the example in 5.1 has a path that begins with "*".
 PATH_LINE = re.compile(f"{_RULE}{SP}(?=[/*]){VALUE}", ANY_CASE)
-"""An Allow or Disallow line whose path can match: "d" for Disallow in any case, and the path."""
+"""An Allow or Disallow line with a path that can match.
+
+Group 1 is "d" or "D" if the line is a Disallow line. Group 2 is the path.
+"""
 
 
 class Line(NamedTuple):
     """A line of the form ``<Field> ":" <value>`` (3.2)."""
 
     number: int
-    """1-based, in the file."""
+    """Number of the line in the file, from 1."""
     field: bytes
     """In lower case."""
     value: bytes
@@ -54,23 +57,23 @@ class Line(NamedTuple):
 
 
 def is_wide(body: bytes) -> bool:
-    """Whether a file is UTF-16 or UTF-32, by its byte order mark or by its zeros (B3)."""
+    """Whether a file is UTF-16 or UTF-32, by its byte order mark or its zero bytes (B3)."""
     return _wide_encoding(body) is not None
 
 
 def narrow(body: bytes) -> bytes:
-    """Return a file in UTF-8 if it ``is_wide``, otherwise as it is. Never raises (B3)."""
+    """Return a UTF-16 or UTF-32 file in UTF-8, or another file unchanged (B3). Never raises."""
     encoding = _wide_encoding(body)
     if encoding is None:
         return body
-    # A byte too many at the end is not read.
+    # An odd byte at the end is dropped.
     text = body[: len(body) // 2 * 2].decode(encoding, "replace")
-    # In UTF-32, the other half of a character is a NUL.
+    # Half of a UTF-32 character, read as UTF-16, is a NUL.
     return text.replace("\0", "").removeprefix("\ufeff").encode()
 
 
 def plain(body: bytes) -> bytes:
-    """Return a file in UTF-8, without the page in which a browser shows a text file."""
+    """Return a file as ``narrow`` does, without the page in which a browser shows a text file."""
     return _unwrapped(narrow(body))
 
 
@@ -81,26 +84,26 @@ def is_viewer_page(body: bytes) -> bool:
 
 def _wide_encoding(body: bytes) -> str | None:
     """Return the codec that reads a UTF-16 or UTF-32 file, or None for any other file."""
-    # 5.1: if ASCII follows the mark, the lines have no zeros, and are read without decoding.
+    # 5.1: a file of ASCII after a byte order mark has no zero bytes. It is read without decoding.
     is_marked = body.startswith(_WIDE_MARKS) and b"\x00" in body
     if not is_marked:
         start = body[:_LOOKED_AT]
-        # Most files have no zeros in the first bytes. The lines of a file with few zeros can be
-        # read without decoding.
+        # A file without a mark is wide if zero bytes are at its start and frequent. A file with few
+        # zero bytes is read without decoding.
         if b"\x00" not in body[:4] or 3 * start.count(0) <= len(start):
             return None
     return "utf-16-be" if body[0] == 0 or body.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
 
 
 def whole_lines(body: bytes, max_bytes: int) -> bytes:
-    """Return the whole lines in the first *max_bytes* of a file.
+    """Return the whole file, or the complete lines in its first *max_bytes* (section 6).
 
-    B16: a file is cut at a limit (section 6) where a line ends, because half a path would forbid
-    or allow more than the whole path.
+    B16: a file is cut at the end of a line, because half a path would forbid or allow more than
+    the whole path.
     """
     if len(body) <= max_bytes:
         return body
-    # A byte of a wide character may equal a line end, so the text is cut in UTF-8.
+    # In UTF-16, a byte of a character may look like a line end, so the text is cut in UTF-8.
     kept = narrow(body[:max_bytes])
     return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
 
@@ -110,9 +113,9 @@ def lines(body: bytes) -> list[bytes]:
     return with_line_feeds(body).encode("latin-1").split(b"\n")[1:]
 
 
-@lru_cache(maxsize=1)  # a file is read by both standards, or again
+@lru_cache(maxsize=1)  # a file is often read several times in a row
 def with_line_feeds(body: bytes) -> str:
-    """Return a file as text: a line feed before a line, and a character per byte (B4)."""
+    """Return a file as text, with a line feed before each line and a character per byte (B4)."""
     # 5.2: "robots should be liberal in accepting files with different
     # end-of-line conventions, specifically CR and LF in addition to CRLF".
     text = _unwrapped(narrow(body).removeprefix(_BYTE_ORDER_MARK))  # B3
@@ -126,7 +129,7 @@ def lowered(text: str) -> str:
 
 
 def names_any(body: bytes, fields: Iterable[bytes]) -> bool:
-    """Return whether a file has a name in *fields*, in lower case, anywhere."""
+    """Return whether one of *fields*, names in lower case, occurs anywhere in a file."""
     lower = lowered(with_line_feeds(body))
     return any(field.decode() in lower for field in fields)
 
@@ -134,9 +137,10 @@ def names_any(body: bytes, fields: Iterable[bytes]) -> bool:
 def numbered(
     found: Iterable[re.Match[str]], ends: str, number: int = 0, counted: int = 0
 ) -> Iterator[Line]:
-    """Yield the lines *found* by ``LINE``, with their numbers, which count the ends in *ends*.
+    """Yield the lines *found* by ``LINE``. Line numbers are the counts of line feeds in *ends*.
 
-    *number* is the number of ends before the place *counted*.
+    *ends* has the same indexes as the text of *found*. *number* is the count up to the index
+    *counted*.
     """
     for line in found:
         number += ends.count("\n", counted, line.start() + 1)
@@ -145,7 +149,7 @@ def numbered(
 
 
 def lines_with(body: bytes, field: bytes) -> Iterator[Line]:
-    """Yield the lines with *field*, in lower case, inside and outside of records."""
+    """Yield all lines with *field* (in lower case), inside and outside of records."""
     text, name = with_line_feeds(body), field.decode()
     yield from numbered((line for line in LINE.finditer(text) if line[1].lower() == name), text)
 
@@ -159,11 +163,11 @@ _TAG = re.compile(rb"<[^<>]*>")
 
 
 def _unwrapped(body: bytes) -> bytes:
-    """Return the text of a page with a single ``<pre>`` in the body, or another file unchanged."""
+    """Return the text of a page that shows only one ``<pre>``, or another file unchanged."""
     pre = _PRE.search(body) if _PAGE.match(body) else None
     if pre is None:
         return body
-    # The head of a page is not shown. Both parts may begin within an end tag.
+    # The head of a page is not shown. "</head" and "</pre" are kept, to remove the whole end tags.
     front, behind = body[: pre.start()].rpartition(b"</head")[1:], body[pre.end() :]
     shown = _TAG.sub(b"", b"".join(front) + b"</pre" * bool(behind) + behind)
     if shown.strip(_SPACES):
@@ -173,7 +177,7 @@ def _unwrapped(body: bytes) -> bytes:
 
 
 def unescaped(text: str) -> str:
-    """Return *text* of a page without character references."""
+    """Return *text* of a page with its character references decoded."""
     try:
         return unescape(text)
     except ValueError:  # a character reference of more digits than int() takes

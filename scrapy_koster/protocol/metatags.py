@@ -1,6 +1,6 @@
 """The META tags of a page, with their name and content.
 
-Section 13.2 of the HTML standard, as much of it as that takes: no tree is built.
+The page is read by section 13.2 of the HTML standard, but no tree is built.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from scrapy_koster.protocol.line import unescaped
 EVERY_ROBOT = "robots"
 """The name of a META tag that addresses every robot."""
 
-# The theory. The start of a tag depends on the text before the tag: <meta> in a comment, in
-# a title or in the value of an attribute is text. So a page is read from the start, as in 13.2,
+# How a page is read. Whether <meta> is a tag depends on the text before it: in a comment, in a
+# title or in the value of an attribute it is text. So a page is read from the start, as in 13.2,
 # up to the last tag that may have a wanted name. Most pages have no such tag, and are not read.
-# Elements are not nested here: a tag in a template or a CDATA section counts, and SVG is read as
-# HTML. So more tags may be obeyed than a browser would find.
+# The nesting of elements is ignored: a tag in a template or a CDATA section counts, and SVG is read
+# as HTML. So a browser may find fewer tags.
 #
 # The time is linear in the length of the page: the search goes on at the end of a tag, and never
 # goes back.
 
-# 13.2.5.32 to 13.2.5.39: attributes, up to the ">" that no quotes protect or to the
-# end. The pattern cannot fail, so there is no backtracking. The bound keeps memory small.
+# 13.2.5.32 to 13.2.5.39: attributes, up to the first ">" outside of quotes, or to the end of
+# the page. The pattern cannot fail, so there is no backtracking. A match has 64 attributes at most,
+# to limit the memory.
 _SPACE = rb"\t\n\f\r "
 _ATTRIBUTE = (
     rb"([^%(s)s/>][^%(s)s/>=]*)"
@@ -38,7 +39,8 @@ _ATTRIBUTES = re.compile(
 _TAG = re.compile(rb"<(/?)([a-z][^%s/>]*)" % _SPACE)
 _COMMENT_END = re.compile(rb"(?<=<!--)-?>|--!?>")
 
-# 13.2.6.4: elements with text as content. noscript has markup, because robots run no scripts.
+# 13.2.6.4: elements with only text as content. noscript is not among these, because robots run no
+# scripts.
 _TEXT_END = {
     name: re.compile(rb"</%s(?=[%s/>])" % (name, _SPACE))
     for name in b"iframe noembed noframes script style textarea title xmp".split()
@@ -46,10 +48,10 @@ _TEXT_END = {
 
 
 def metas_of_page(html: bytes, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the (name, content) of META tags of a page, at least of tags with a name in *names*.
+    """Yield the name and content of META tags of a page: tags with a name in *names*, and others.
 
-    *html* may have any encoding in which ASCII is ASCII; *names* are in lower case. A name that
-    the page writes with character references is not looked for.
+    *html* may have any encoding that contains ASCII. *names* are in lower case. A tag with a name
+    written in character references may be missed.
     """
     lower = html.lower()
     last_name = max(lower.rfind(name.encode()) for name in names)
@@ -74,7 +76,7 @@ def _name_and_content(tag: bytes) -> tuple[str, str] | None:
 
 
 def _meta_tags(html: bytes, last: int) -> Iterator[slice]:
-    """Yield the places of the META tags of *html*, in lower case, up to the tag at *last*."""
+    """Yield the slices of *html* (in lower case) that are META tags, up to the tag at *last*."""
     position = 0
     while 0 <= (start := html.find(b"<", position)) <= last:
         tag = _TAG.match(html, start)
@@ -86,16 +88,17 @@ def _meta_tags(html: bytes, last: int) -> Iterator[slice]:
         position = rest.end() + 1
         if name == b"meta" and not slash and position <= len(html):
             yield slice(start, position)
-        # XML and SVG have empty ones, <title/>.
+        # <title/>, as in XML and SVG, is an empty element.
         elif name in _TEXT_END and not slash and not rest[1].endswith(b"/"):
             end = _TEXT_END[name].search(html, position)
             position = end.start() if end else len(html)
 
 
 def _before_end(html: bytes, inside: int) -> re.Match[bytes]:
-    """Match the attributes of a tag, up to its ">" or the end of the page.
+    """Return a match that ends at the ">" of a tag, or at the end of the page.
 
-    The match has the last attributes only. Group 1 is the text after the attributes.
+    *inside* is the index after the name of the tag. If there are more than 64
+    attributes, the match has only the last ones. Group 1 is the text after the attributes.
     """
     while True:
         rest = _ATTRIBUTES.match(html, inside)
@@ -106,7 +109,7 @@ def _before_end(html: bytes, inside: int) -> re.Match[bytes]:
 
 
 def _no_tag_end(html: bytes, start: int) -> int:
-    """Return the end of a comment, a declaration or a single "<"."""
+    """Return the end of the comment, declaration or single "<" that begins at *start*."""
     if html.startswith(b"<!--", start):
         end = _COMMENT_END.search(html, start + len(b"<!--"))
         return end.end() if end else len(html)

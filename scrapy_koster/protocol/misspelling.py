@@ -1,6 +1,6 @@
 """Misspelt and hidden lines of a robots.txt, as other parsers read them.
 
-Neither standard has such lines. Only ``Strictest`` reads them, to forbid more. The accepted
+Neither standard has such lines. Only ``Strictest`` obeys such lines, to forbid more. The accepted
 spellings are listed in docs/semantics.md.
 """
 
@@ -25,7 +25,7 @@ _LINE = re.compile(
     ANY_CASE,
 )
 _TEXT_LINE = re.compile("\n[ \t]*[^# \t\n]")
-# A short name is in many a picture.
+# A field has four characters or more: a shorter one is in many pictures by chance.
 _FIELD_LINE = re.compile(f"\n{SP}[a-z_-]{{4,}}{SP}:", ANY_CASE)
 
 
@@ -45,7 +45,7 @@ def has_other_record(body: bytes) -> bool:
 
 
 def corrected(body: bytes) -> bytes | None:
-    """Return a file with hidden and misspelt lines corrected, or None without such lines."""
+    """Return a file with its hidden and misspelt lines corrected, or None if it has none."""
     seen = unhidden(body)
     text = with_line_feeds(body) if seen is None else "\n" + seen.decode("latin-1")
     right = _LINE.sub(_corrected, text)
@@ -57,14 +57,14 @@ def _corrected(line: re.Match[str]) -> str:
     field = _FIELDS[name.lower()]
     if colon:
         return f"\n{field}: {value}"
-    # Without a colon there have to be two words.
+    # Without a colon, only a line of exactly two words is a rule.
     words = f"{name}{rest}".split()
     is_rule = len(words) == 2 and words[0].lower().startswith(name.lower())
     return f"\n{field}: {words[1]}" if is_rule else line[0]
 
 
 def as_written(body: bytes, line: Line) -> Line:
-    """Return *line* of a ``corrected`` file with the original field in *body*."""
+    """Return *line* of a ``corrected`` file with its field as spelled in *body*, the original."""
     text = "\n" + lines(body)[line.number - 1].decode("latin-1")
     found = _LINE.match(text)
     # A hidden line is shown in its corrected form.
@@ -74,11 +74,12 @@ def as_written(body: bytes, line: Line) -> Line:
     return line._replace(field=name.strip(" \t").lower().encode())
 
 
-# Hidden lines: after markup, or with other space than SP and HT around. "-->User-agent: *" is
-# hidden, and "Disallow: /a" with a no-break space. Other parsers read some of these lines.
+# A hidden line has markup or unusual white space, not only SP and HT, next to its field or value.
+# Examples are "-->User-agent: *", and "Disallow: /a" with a no-break space. Other parsers read some
+# of these lines.
 
-# White space of Unicode and characters without a width. The last two are spaces of Latin-1, in a
-# file that is not UTF-8.
+# White space of Unicode and characters without a width. The last two are the bytes 0x85 and 0xA0,
+# white space in Latin-1, in a file that is not UTF-8.
 _BLANK = (
     "\t\n\v\f\x1c\x1d\x1e\x1f \x85\xa0\xad\u1680\u180e\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
     "\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
@@ -98,7 +99,7 @@ _TAG = re.compile(
     f"[{_LINE_END}])",
     _HIDDEN_FIELD.flags,
 )
-# Other tags in a value are text: "/user/<name>".
+# Only these tags are removed from a value. Other tags are text: "/user/<name>".
 _ELEMENT = re.compile(
     r"<!--|-->|</.*|<(?:a|b|br|code|div|em|font|hr|i|li|p|pre|small|span|strong|td|tr|tt|u)\b.*",
     re.IGNORECASE,
@@ -107,10 +108,10 @@ _COMMENT = re.compile("(<[^<>]*>)|#.*")  # an attribute may have a "#"
 
 
 def unhidden(body: bytes) -> bytes | None:
-    """Return a file with hidden lines corrected, or None without hidden lines.
+    """Return a file with its hidden lines corrected, or None if it has none.
 
-    If a line has several rules, a CR separates the rules. So the number of LF before the next lines
-    stays the same.
+    Several rules in one line are separated by a CR, so the line numbers, which count LF, do not
+    change.
     """
     octets = with_line_feeds(body).encode("latin-1")
     if octets.isascii() and len(octets.translate(None, _ODD_OCTETS)) == len(octets):

@@ -16,7 +16,7 @@ _TOKEN = re.compile(TOKEN)
 _SEVERAL = re.compile(f"{TOKEN}(?:[ \t]*,[ \t]*{TOKEN})+")
 
 
-@lru_cache(maxsize=256)  # a crawl has few names, and asks for every URL
+@lru_cache(maxsize=256)  # called for every URL, with few different values
 def name_token(user_agent: str | bytes) -> str:
     """Return the name token of a User-agent header, in lower case.
 
@@ -32,8 +32,8 @@ def name_token(user_agent: str | bytes) -> str:
 def names_of(robot: str | bytes) -> tuple[str, ...]:
     """Return the name tokens of a robot in lower case, the preferred name first.
 
-    A robot may have several names: ``figtree-images, figtree`` obeys the record of the first
-    with a record. A User-agent header has one name: the ``name_token``.
+    A robot may have several names: ``figtree-images, figtree`` obeys the record for the first
+    name that has a record. A User-agent header has only one name, its ``name_token``.
     """
     if _SEVERAL.fullmatch(text := _text(robot)):
         return tuple(map(str.lower, _TOKEN.findall(text)))
@@ -41,9 +41,10 @@ def names_of(robot: str | bytes) -> tuple[str, ...]:
 
 
 def joined(robot: Any) -> Any:
-    """Return a list or tuple of names as one text for ``names_of``.
+    """Return a list or tuple of names as one text, which ``names_of`` can split.
 
-    Another value is returned unchanged. Raises ValueError for an invalid name token.
+    A value of another type is returned unchanged. Raises ValueError for a name that is "*" or not
+    a name token.
     """
     if not isinstance(robot, (list, tuple)):
         return robot
@@ -58,8 +59,8 @@ def other_tokens(user_agent: str | bytes) -> frozenset[str]:
     """Return the tokens of a User-agent header after the name token, in lower case.
 
     RFC 9309, 2.2.1: the product token of ``Mozilla/5.0 (compatible; ExampleBot/0.1)``
-    is ``ExampleBot``, "a substring of the User-Agent HTTP header". Several names in order
-    (``names_of``) are no header.
+    is ``ExampleBot``, "a substring of the User-Agent HTTP header". For several
+    names (``names_of``) the result is empty.
     """
     if len(names_of(user_agent)) > 1:
         return frozenset()

@@ -1,8 +1,8 @@
-"""Recorded exceptions to the robots.txt of single sites (KOSTER_OVERRIDES).
+"""The user's exceptions to the robots.txt of a site (KOSTER_OVERRIDES).
 
-Overrides are the user's own: neither standard has such exceptions. So an override names a site, a
-reason and a last day, and decides only on paths. Sites that answered 401 or 403, and deferred
-sites, stay closed.
+Neither standard has such exceptions. So an override names one site, a reason and a last day, and
+decides only on paths. A site that is closed by 401 or 403, or because its robots.txt is
+unavailable, stays closed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _DAY_SECS = 86400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """An exception for a site."""
+    """An exception to the robots.txt of one site."""
 
     site: Site
     allow: tuple[str, ...] = ()
     """Beginnings of the allowed paths, decoded by ``url_path``."""
     disallow: tuple[str, ...] = ()
-    """Beginnings of the forbidden paths."""
+    """Beginnings of the forbidden paths, decoded by ``url_path``."""
     reason: str
     until: date
     """The last day of the override, in UTC."""
@@ -50,7 +50,7 @@ class Override:
         return f"{printable(self.reason, _REASON_CHARS)}, until {self.until.isoformat()}"
 
     def because(self, ruling: Ruling) -> str:
-        """Return the override in words, and the decision of the site, which differs."""
+        """Return the override and the site's opposite decision, *ruling*, in words."""
         line = f"the site's line {ruling.rule.number}" if ruling.rule else "the site"
         says = f"{line} {'forbids' if ruling.allowed else 'allows'} it"
         if ruling.allowed and not ruling.rule:
@@ -58,21 +58,21 @@ class Override:
         return f"your override: {self}; {says}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the override as a dict for JSON."""
+        """Return the site, the reason and the last day as a dict for JSON."""
         reason = printable(self.reason, TEXT_CHARS)
         return {"site": str(self.site), "reason": reason, "until": self.until.isoformat()}
 
 
 def current(overrides: Sequence[Override], site: Site, now: float) -> list[Override]:
-    """Return the *overrides* of *site* that have not expired."""
+    """Return the *overrides* of *site* that have not expired at *now*."""
     return [each for each in overrides if each.site == site and now < each.ends]
 
 
 def choice(url: str | bytes, overrides: Sequence[Override]) -> tuple[bool, Override] | None:
-    """Return whether *overrides* of a site allow *url*, and the override, if a path matches.
+    """Return (allowed, override) if one of the *overrides* of a site decides on *url*, or None.
 
-    The longest path wins. Of two equal paths, "disallow" wins. /robots.txt itself is always
-    allowed (3.2.2).
+    The longest matching path decides. Of two equal paths, the path in "disallow" decides. The
+    result for /robots.txt is None: the URL is always allowed (3.2.2).
     """
     if not overrides or is_robots_txt(url):
         return None
@@ -87,16 +87,16 @@ def choice(url: str | bytes, overrides: Sequence[Override]) -> tuple[bool, Overr
     return max(matching, key=lambda match: match[:2])[2] if matching else None
 
 
-# Out of the settings.
+# Overrides from the settings.
 
 
 def overrides_of(entries: Any) -> tuple[Override, ...]:
-    """Return the overrides that *entries* describe, a list of mappings.
+    """Return the overrides in *entries*, a list of mappings.
 
-    Raises ValueError with the invalid entry and the reason.
+    Raises ValueError, which names the first invalid entry and the reason.
     """
     if not isinstance(entries, (list, tuple)):
-        raise ValueError("it is not a list of entries")  # noqa: TRY004  # the reader tells of these
+        raise ValueError("it is not a list of entries")  # noqa: TRY004  # shown as invalid setting
     found = []
     for number, entry in enumerate(entries, 1):
         try:

@@ -6,7 +6,7 @@ _HEX = "0123456789ABCDEFabcdef"
 _OCTETS = {high + low: chr(int(high + low, 16)) for high in _HEX for low in _HEX}
 
 # C3: "unencoded prior to comparison, unless it is the "/" character": an
-# encoded slash becomes a unit of its own, outside of the 256 octets.
+# encoded slash becomes a character of its own, outside of the 256 octets.
 _ENCODED_SLASH = "\u0100"
 _OF_THE_DRAFT = {**_OCTETS, "2F": _ENCODED_SLASH, "2f": _ENCODED_SLASH}
 
@@ -18,7 +18,7 @@ _AS_DATA = str.maketrans({_ENCODED_SLASH: "/", _ENCODED_QUESTION: "?"})
 
 
 def url_path(url: str | bytes) -> str:
-    """Return the path portion of an absolute *url* (3.2.2), to compare with.
+    """Return the path portion of an absolute *url*, for the comparison with rules (3.2.2).
 
     C4: path, parameters and query of the sent URL, without the fragment. An empty path is "/". The
     escapes are decoded (C3).
@@ -35,7 +35,7 @@ def is_robots_txt(url: str | bytes) -> bool:
 
 
 def origin_and_path(url: str | bytes) -> tuple[str, str]:
-    """Return the part of *url* before the path portion, and the path portion, not decoded."""
+    """Return the origin and the path portion of *url*, without decoding the escapes."""
     if isinstance(url, bytes):
         url = url.decode("latin-1")
     elif not url.isascii():  # B4: a URL's text is UTF-8
@@ -50,15 +50,15 @@ def origin_and_path(url: str | bytes) -> tuple[str, str]:
 
 
 def unescape(path: str) -> str:
-    """Decode escapes once (3.2.2). C3: a malformed escape is not changed."""
+    """Return *path* with escapes decoded once (3.2.2). C3: a malformed escape is not changed."""
     return _decoded(path, _OF_THE_DRAFT) if "%" in path else path
 
 
 def unescape_by_rfc9309(path: str) -> str:
-    """Return *path* so that octets are equal if RFC 9309 compares them as equal (2.2.2).
+    """Return *path* decoded for the comparison by RFC 9309 (2.2.2).
 
-    The example in 2.2.2 has a query. The slashes of a query are data, so
-    ``?baz=https://foo.bar`` equals ``?baz=https%3A%2F%2Ffoo.bar``.
+    By an example in 2.2.2, the slashes of a query are data: ``?baz=https://foo.bar`` equals
+    ``?baz=https%3A%2F%2Ffoo.bar``.
     """
     if "%" not in path:
         return path
@@ -67,7 +67,7 @@ def unescape_by_rfc9309(path: str) -> str:
 
 
 def in_query(text: str) -> str:
-    """Return *text*, of ``unescape_by_rfc9309``, as a query has it, where these octets are data."""
+    """Return *text* of ``unescape_by_rfc9309`` as in a query, where %2F is "/" and %3F is "?"."""
     return text.translate(_AS_DATA)
 
 

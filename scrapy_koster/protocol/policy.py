@@ -40,7 +40,7 @@ class Unavailable(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The choices of a robot in sections 3.1 and 3.4."""
+    """The settings for choices that sections 3.1 and 3.4 leave to the robot."""
 
     expiry_secs: float = 604800.0
     """Life of a copy without cache directives: 7 days (3.4)."""
@@ -62,5 +62,5 @@ class Policy:
 
     @property
     def defers(self) -> bool:
-        """Whether requests wait for a site that has failed."""
+        """Whether requests to a site wait after a temporary failure of its robots.txt."""
         return self.unavailable is Unavailable.DEFER

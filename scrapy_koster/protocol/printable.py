@@ -9,7 +9,7 @@ def printable(text: str | bytes, limit: int = 200) -> str:
     """Return *text* with escapes for unprintable characters, as repr() writes them.
 
     The result has *limit* characters at most; "..." replaces the rest.
-    Octets are shown as latin-1.
+    Bytes are decoded as latin-1.
     """
     start = text[: limit + 1]
     if isinstance(start, bytes):
@@ -27,9 +27,9 @@ def escaped(text: str) -> str:
 def error_text(error: BaseException) -> str:
     """Return the class and the message of *error*, printable and cut.
 
-    Never raises: an error of a storage or a parser may be anybody's class.
+    Never raises, even if ``__str__`` of *error* does.
     """
     try:
         return printable(f"{type(error).__name__}: {error}", _ERROR_CHARS)
-    except Exception:  # noqa: BLE001  # its __str__() is broken
+    except Exception:  # noqa: BLE001
         return printable(type(error).__name__, _ERROR_CHARS)

@@ -40,9 +40,9 @@ _ROBOTS_KEPT = 8
 
 
 def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T]) -> _T:
-    """Return the value of a robot in *found*, made by *make* if missing.
+    """Return the value of *robot* in *found*. If missing, call *make* and keep the result.
 
-    Only eight values are kept, so a crawl with many User-agent headers uses little memory.
+    A ninth robot clears *found*, so a crawl with many User-agent headers uses little memory.
     """
     if robot not in found:
         if len(found) >= _ROBOTS_KEPT:
@@ -52,23 +52,24 @@ def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T
 
 
 class Reading:
-    """A /robots.txt file under a standard: under the draft, unless a subclass is of another.
+    """A /robots.txt file under the draft. Subclasses read files under another standard.
 
-    A robot is a name token or a whole User-agent header (A10). The rules of eight robots are kept.
+    A robot is a name token, several names (``names_of``) or a whole User-agent header (A10). The
+    rules of at most eight robots are kept.
     """
 
     __slots__ = ("_body", "_rules")
 
     standard = Standard.DRAFT
     _find = staticmethod(record_of_draft)
-    """Returns the records that a robot obeys by a name: those for the name, and those for "*"."""
+    """Returns the records for a name, and the records for "*"."""
     _rules_of = Rules
     _rule_line = LINE  # 3.3: ruleline = (disallowline | allowline | extension)
-    """The line that ends the User-agent lines of a record."""
+    """Pattern of a line that ends the User-agent lines of a record."""
     _usage_line = LINE
-    """The same if Content-Usage lines are rules as well (attach, 3)."""
+    """The pattern for finding Content-Usage lines (draft-ietf-aipref-attach, 3)."""
     _sections = ("3.2.1", "3.2.2", "3.2.2")
-    """The sections by which no record, a rule, and a rule with "*" or "$" decide."""
+    """The sections for a decision without a record, by a record, and by a rule with "*" or "$"."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -76,7 +77,7 @@ class Reading:
 
     @property
     def _texts(self) -> tuple[str, str]:
-        """The text of the file, and the text whose line feeds are the ends of its lines."""
+        """The text to search, and a text with the same indexes to count lines (``numbered``)."""
         text = with_line_feeds(self._body)
         return text, text
 
@@ -95,7 +96,7 @@ class Reading:
         return kept(self._rules, robot, lambda: self._read(robot))
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
-        """Return what ``allowed`` returns, with the line that decided."""
+        """Return the decision of ``allowed``, with the deciding line."""
         path = origin_and_path(url)[1]
         rulings = [self._ruling(rules, path) for rules in self.rules(robot)]
         ruling = min(rulings, key=lambda each: (each.allowed, each.record is None))
@@ -133,13 +134,16 @@ class Reading:
         return list(records(text, sorted(found), ends))
 
     def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
-        """Return the lines that *robot* obeys with a field in *fields*, in lower case, in order."""
+        """Return the lines with one of *fields* that *robot* obeys, in file order.
+
+        *fields* are in lower case.
+        """
         return sorted({line for lines in self.lines_apart(robot, *fields) for line in lines})
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
-        """Return the lines that *robot* obeys with a field in *fields*, in lower case.
+        """Return the lines of ``lines``, in a list per standard and name of the robot.
 
-        A standard and a name of the robot have a list of their own.
+        A name without a record has no list.
         """
         if not names_any(self._body, fields):
             return []
@@ -160,7 +164,7 @@ class Reading:
     def name_of(self, robot: str | bytes) -> str:
         """Return the name by which *robot* finds its record.
 
-        If the robot has several names, use the first name with a record, otherwise the first name.
+        Of several names, this is the first with a record, or the first if no name has a record.
         """
         names = names_of(robot)
         if len(names) == 1:
@@ -191,7 +195,7 @@ class RobotsTxt(Reading):
 class Rfc9309(Reading):
     """A /robots.txt file under RFC 9309.
 
-    The lines are the same as in the draft (``line``). If RFC 9309 is silent, docs/semantics.md
+    The lines are the same as in the draft (line.py). If RFC 9309 is silent, docs/semantics.md
     decides for both standards. Misspelt fields and lines without a colon are not read.
     """
 
@@ -205,8 +209,8 @@ class Rfc9309(Reading):
 
     def names(self, robot: str | bytes) -> list[str]:
         """Return the names whose groups *robot* obeys, in lower case."""
-        # Any token of a header may be the product token. The groups for the other tokens are added
-        # to the groups for the name token or for "*", so they can only forbid more.
+        # Any token of a header may be the product token. So the groups for the other tokens must
+        # allow a URL, too: these groups can only forbid more.
         names = [self.name_of(robot)]
         if others := other_tokens(robot):
             agents = AGENT_LINE.findall(lowered(self._texts[0]))
@@ -215,7 +219,7 @@ class Rfc9309(Reading):
 
 
 class Corrected(Rfc9309):
-    """A corrected file under RFC 9309. The line numbers are the numbers of the original file."""
+    """A ``corrected`` file under RFC 9309, with the line numbers of the original file."""
 
     __slots__ = ("_written",)
 
@@ -225,22 +229,22 @@ class Corrected(Rfc9309):
 
     @property
     def _texts(self) -> tuple[str, str]:
-        # A CR separates rules that are a single line of the file (``unhidden``).
+        # Rules from one line of the original file are separated by CR (``unhidden``).
         ends = "\n" + self._body.decode("latin-1")
         return ends.replace("\r", "\n"), ends
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
-        """Return the result of ``allowed``, with the deciding line as written."""
+        """Return the decision of ``allowed``, with the deciding line of ``as_written``."""
         ruling = super().ruling(url, robot)
         rule = ruling.rule and as_written(self._written, ruling.rule)
         return replace(ruling, rule=rule, is_misspelt=True)
 
 
 class Strictest(Reading):
-    """A /robots.txt file under both standards, and with lines that only other parsers read.
+    """A /robots.txt file under both standards, and with its hidden and misspelt lines.
 
-    A URL is forbidden if any reading forbids the URL: the draft, RFC 9309, and if the file has
-    hidden or misspelt lines, the reading of the corrected file by RFC 9309.
+    A URL is forbidden if any reading forbids the URL: the draft, RFC 9309, or RFC 9309 after the
+    correction of hidden and misspelt lines, if the file has any.
     """
 
     __slots__ = ("_readings",)
@@ -252,10 +256,11 @@ class Strictest(Reading):
             self._readings.append(Corrected(body, right))
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
-        """Return the result of ``allowed``, with the deciding line and standard.
+        """Return the decision of ``allowed``, with the deciding line and standard.
 
-        If both standards agree, return the ruling of the draft. If both forbid the URL, ``also`` is
-        the ruling of RFC 9309. If both allow the URL, a misspelt line may forbid it.
+        If the draft forbids the URL, return its ruling. If RFC 9309 forbids the URL, too, its
+        ruling is ``also``. If the draft allows the URL, return the first forbidding ruling of
+        RFC 9309 or of the corrected file. If all allow the URL, return the ruling of the draft.
         """
         draft, rfc9309, *misspelt = [each.ruling(url, robot) for each in self._readings]
         if not draft.allowed:
@@ -263,11 +268,11 @@ class Strictest(Reading):
         return next((each for each in (rfc9309, *misspelt) if not each.allowed), draft)
 
     def record(self, robot: str | bytes) -> Record | None:
-        """Return the first record that *robot* must obey by the draft, otherwise by RFC 9309."""
+        """Return the first record for *robot* by the draft, or else by RFC 9309, or None."""
         return super().record(robot) or self._readings[1].record(robot)
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
-        """Return the lines of the readings, in separate lists."""
+        """Return the lists of all readings."""
         return [apart for each in self._readings for apart in each.lines_apart(robot, *fields)]
 
     def _read(self, robot: str | bytes) -> list[Rules]:

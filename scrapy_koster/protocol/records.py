@@ -15,50 +15,51 @@ from typing import NamedTuple, TypeAlias
 from scrapy_koster.protocol.line import AGENT_LINE, LINE, Line, lowered, numbered, with_line_feeds
 from scrapy_koster.protocol.ruling import Heading
 
-# Section 6: a record can have as many agent lines as a file has room for.
+# The limit of agent lines in a Heading. A hostile file can have very many (section 6).
 _AGENTS_NAMED = 100
 
 
 class Record(NamedTuple):
-    """3.2: User-agent lines, followed by the instructions to those robots."""
+    """User-agent lines, and the instructions for the robots that the lines name (3.2)."""
 
     agents: list[Line]
     rules: list[Line]
-    """3.3: ruleline = (disallowline | allowline | extension)."""
+    """The other lines. 3.3: ruleline = (disallowline | allowline | extension)."""
 
 
 class Group(NamedTuple):
-    """The place of a record in the text of a file."""
+    """The place of a record, as indexes in the text of a file."""
 
     start: int
-    """Of the first User-agent line."""
+    """Index of the line feed before the first User-agent line."""
     rules: int
-    """Of the line after the last User-agent line."""
+    """Index of the end of the last User-agent line's value, where the search for rules begins."""
     end: int
+    """Index of the next record, or of the end of the text."""
 
 
 Found: TypeAlias = tuple[list[Group], list[Group]]
-"""The records of a file for a robot by name, and by "*" if there is no record by name."""
+"""The records for a robot's name, and for "*". The second list applies if the first is empty."""
 
 
 def parse(body: bytes) -> list[Record]:
-    """Return the records of a file, in order. Never raises."""
+    """Return the records of a file by the draft, in order. Never raises."""
     text = with_line_feeds(body)
     return list(records(text, (group for _, group in _with_rules(text)), text))
 
 
 @lru_cache(maxsize=16)  # called for every request to a site without rules
 def has_record(body: bytes) -> bool:
-    """Whether a file has a record. An empty file and an HTML page have no record."""
+    """Whether a file has a record by the draft: a User-agent line, then a rule line (B15)."""
     return next(_with_rules(with_line_feeds(body)), None) is not None
 
 
 def groups(text: str, rule_line: re.Pattern[str]) -> Iterator[tuple[list[str], Group]]:
-    """Yield the groups of a file, with the values of their agent lines.
+    """Yield the groups of a file, each with the values of its agent lines.
 
-    A group begins with agent lines, and ends before the next agent line after a
-    *rule_line* (B13). Blank lines are ignored (B12), and so are lines without a colon or with an
-    invalid field (B6, B11). Rules before the first agent line are in no group (B14).
+    An agent line after a *rule_line* begins the next group (B13). The last group may have no
+    rule. Blank lines are ignored (B12), and so are lines without a colon or with an invalid
+    field (B6, B11). Rules before the first agent line are in no group (B14).
     """
     agents: list[str] = []
     start = rules = 0
@@ -75,20 +76,20 @@ def groups(text: str, rule_line: re.Pattern[str]) -> Iterator[tuple[list[str], G
 
 
 def _with_rules(text: str, rule_line: re.Pattern[str] = LINE) -> Iterator[tuple[list[str], Group]]:
-    """Yield the records of the draft, as ``groups`` does."""
+    """Yield the ``groups`` that are records of the draft: the groups with a rule."""
     for agents, group in groups(text, rule_line):
-        # B15: a record has 1*ruleline. Only the last record can lack a ruleline.
+        # B15: a record has 1*ruleline. Only the last group can lack a ruleline.
         if group.end < len(text) or rule_line.search(text, group.rules):
             yield agents, group
 
 
 def record_of_draft(text: str, token: str, rule_line: re.Pattern[str]) -> Found:
-    """Return the record that the robot *token* must obey (3.2.1).
+    """Return the first record for the name *token*. Without one, return the first for "*" (3.2.1).
 
     "If no record satisfied either condition, or no records are present at all, access is
     unlimited."
     """
-    # Most files name few robots: then the first record for "*" is enough.
+    # For speed: if the name is nowhere in the file, the search ends at the first "*" record.
     is_named = token not in ("", "*") and token in lowered(text)  # A10
     default: list[Group] = []
     for agents, group in _with_rules(text, rule_line):
@@ -107,7 +108,7 @@ def record_of_draft(text: str, token: str, rule_line: re.Pattern[str]) -> Found:
 
 
 def groups_of_rfc9309(text: str, token: str, rule_line: re.Pattern[str]) -> Found:
-    """Return the groups that the robot *token*, in lower case, must obey (2.2.1).
+    """Return the groups for the name *token*, in lower case, and those for "*" (2.2.1).
 
     "If there is more than one group matching the user-agent, the matching
     groups' rules MUST be combined into one group." "If no matching group
@@ -127,7 +128,7 @@ def groups_of_rfc9309(text: str, token: str, rule_line: re.Pattern[str]) -> Foun
 
 
 def records(text: str, found: Iterable[Group], ends: str) -> Iterator[Record]:
-    """Yield the records at the groups *found*, which are in order. *ends*: see ``numbered``."""
+    """Yield the records of the groups *found*, in file order. *ends* is as in ``numbered``."""
     number = counted = 0
     for group in found:
         number += ends.count("\n", counted, group.start)
@@ -139,6 +140,6 @@ def records(text: str, found: Iterable[Group], ends: str) -> Iterator[Record]:
 
 
 def heading(text: str, group: Group, ends: str) -> Heading:
-    """Return the first hundred agent lines of a group. *ends*: see ``numbered``."""
+    """Return the first hundred agent lines of a group. *ends* is as in ``numbered``."""
     lines = numbered(LINE.finditer(text, group.start, group.rules), ends)
     return Heading(list(islice((n for n in lines if n.field == b"user-agent"), _AGENTS_NAMED)))

@@ -1,7 +1,7 @@
 """3.2.2: the spellings in which a URL may reach its site.
 
 A rule is compared with the path of the URL "as it is sent", and every download
-handler changes some URLs. Seen on the wire:
+handler changes some URLs. Observed changes:
 
 =========================  =======================================================
 Scrapy's HTTP/1.1          drops an empty ``;`` and an empty ``?``; doubles the
@@ -9,11 +9,11 @@ Scrapy's HTTP/1.1          drops an empty ``;`` and an empty ``?``; doubles the
 Scrapy's HTTP/2            drops the parameters of the last segment, ``;x``
 aiohttp                    resolves segments of dots, decodes %2F in the query
 httpx                      resolves segments of dots
-any of them, verbatim_url  drops tabs, line ends, and space at both ends
+any, with verbatim_url     drops tabs, line ends, and space at both ends
 =========================  =======================================================
 
-So a URL passes only if every one of these spellings is allowed, with any handler:
-handlers change between versions of a library, and many servers resolve dots if
+So a URL is allowed only if all these spellings are allowed. The handler in use does not
+matter: handlers change between versions of a library, and many servers resolve dots if
 the handler does not.
 """
 
@@ -30,8 +30,8 @@ _SCHEME_CHARS = len("https://")
 
 
 def is_plain(url: str) -> bool:
-    """Return whether *url* lacks everything that a handler changes, as most URLs do."""
-    path = url[max(0, url.find("/", _SCHEME_CHARS)) :]  # without a path, two slashes of the URL
+    """Return whether *url* has no part that a handler may change. Most URLs have none."""
+    path = url[max(0, url.find("/", _SCHEME_CHARS)) :]  # the whole URL if it has no path
     return not (
         ";" in path
         or "#" in path
@@ -47,11 +47,11 @@ def is_plain(url: str) -> bool:
 def sent_as(url: str) -> Iterator[str]:
     """Yield *url*, and the other spellings in which a handler may send the URL.
 
-    Other spellings of escapes are left out, because escapes are decoded before the comparison (C3).
-    The exception is the escape of a slash.
+    Spellings that differ only in escapes are left out, because escapes are decoded before the
+    comparison (C3). The exception is %2F in a query.
     """
     yield url
-    if is_plain(url):  # for speed: the spellings of each request are decided
+    if is_plain(url):  # for speed: this function is called for every request
         return
     sent = url.lstrip(_SPACE_AND_CONTROLS).translate(_WITHOUT_LINE_ENDS).partition("#")[0]
     for stripped in dict.fromkeys([sent, sent.rstrip(" ")]):
@@ -82,7 +82,10 @@ def _without_params(path: str) -> Iterator[str]:
 
 
 def _without_dots(path: str) -> Iterator[str]:
-    """RFC 3986, 5.2.4: the last segment with or without its slash."""
+    """Yield *path* without dot segments (RFC 3986, 5.2.4).
+
+    If the last segment is removed, yield the path without and with a slash at the end.
+    """
     segments = path.split("/")[1:]
     kept: list[str] = []
     for segment in segments:

@@ -25,18 +25,18 @@ header that has the directive.
 AI_WORDS = ("noai", "noimageai")
 """Words about AI in the robots META tag and in X-Robots-Tag."""
 
-# "NONE = NOINDEX, NOFOLLOW". ALL, INDEX and FOLLOW do not forbid. The most
-# restrictive of several tags counts, so these words are ignored like unknown words.
+# "NONE = NOINDEX, NOFOLLOW". The most restrictive of several tags counts, so ALL, INDEX
+# and FOLLOW have no effect and are ignored like unknown words.
 _FORBIDDING = {"noindex": {"noindex", "none"}, "nofollow": {"nofollow", "none"}}
 
-# Present-day words that take a value: the value is no directive
-# (max-image-preview: none), and in a header the word is not the name of a robot.
+# Present-day words with a value (max-image-preview: none). The value is not a
+# directive, and the word before the colon is not the name of a robot.
 _TAKES_VALUE = r"max-image-preview|max-snippet|max-video-preview|unavailable_after"
 _VALUE = re.compile(rf"(?:{_TAKES_VALUE})\s*[:=]\s*[^\s,;]*")
-# Pages separate words by anything: "noindex; nofollow", "noindex|nofollow". A value stays with
-# the word.
+# Any character may separate words: "noindex; nofollow", "noindex|nofollow". A word may contain ":"
+# and "=", so a word and its value stay one word.
 _WORD = re.compile("[a-z0-9_:=-]+")
-# Digits before a colon are the time of an unavailable_after.
+# Digits before a colon are not a name, but a time of day after unavailable_after.
 _ADDRESSEE = re.compile(rf"\s*(?!(?:{_TAKES_VALUE}|[0-9]+)\s*:)({TOKEN})\s*:")
 
 # "The Robots META tag name and values are case-insensitive." In ASCII only:
@@ -46,21 +46,21 @@ _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 Said: TypeAlias = tuple[list[str], str]
-"""Words for a robot, and the text that has them."""
+"""The words for a robot in a tag or header, and the text of the tag or header."""
 
 _HEADERS_CHARS = 65_536
 """Section 6: a limit for the X-Robots-Tag headers of one page."""
 
 
 def directives_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Directives:
-    """Return the directives of META tags, as (name, content), for the robot *token*."""
+    """Return the directives of *metas*, pairs of name and content, for the robot *token*."""
     return _directives(said_by_metas(metas, token))
 
 
 def directives_of_headers(values: Iterable[str], token: str) -> Directives:
     """Return the directives of X-Robots-Tag values for the robot *token*.
 
-    Headers too long to be read forbid indexing and following.
+    Headers of more than 65,536 characters are not read, and forbid indexing and following.
     """
     return _directives(said_by_headers(values, token))
 
@@ -78,8 +78,8 @@ def names_for(token: str) -> tuple[str, ...]:
 def said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[Said]:
     """Yield the words of META tags for the robot *token*.
 
-    Names are equal or not: a META name is a name, not a User-agent line, where
-    a part of the robot's name will do (3.2.1). "" is not a name.
+    The name of a META tag must equal "robots" or *token*. A User-agent line need only
+    contain the token (3.2.1). If *token* is "", only "robots" counts.
     """
     for name, content in metas:
         addressee = name.strip(_ASCII_SPACE)
@@ -90,8 +90,9 @@ def said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[Said
 def said_by_headers(values: Iterable[str], token: str) -> Iterator[Said]:
     """Yield the words of X-Robots-Tag values for the robot *token*.
 
-    ``figtree: noindex, nofollow`` is only for figtree: the name governs the
-    words up to the end of the value, or up to the next name after a comma or semicolon.
+    ``figtree: noindex, nofollow`` is only for figtree: a name applies to the words up to
+    the next name after a comma or semicolon, or up to the end of the value. Headers of more
+    than 65,536 characters are not read, and yield "none" and the words about AI.
     """
     values = list(values)
     chars = len(", ".join(values))
@@ -112,7 +113,7 @@ def _directives(said: Iterable[Said]) -> Directives:
 
 
 def ai_words(said: Iterable[Said]) -> Iterator[tuple[str, str]]:
-    """Yield "noai" and "noimageai" for a robot, with the text of the tag or header."""
+    """Yield each "noai" and "noimageai" in *said*, with the text of its tag or header."""
     for words, text in said:
         for word in AI_WORDS:
             if word in words:

@@ -28,7 +28,7 @@ def _rules_in(text: str, groups: tuple[Group, ...]) -> list[tuple[str, str]]:
 
 
 class PathTests:
-    """How rules are compared with a path: most by a prefix, and some by a function."""
+    """The tests of several rules. A test is the prefix of a path, or a function."""
 
     __slots__ = ("_matchers", "_prefixes")
 
@@ -49,10 +49,10 @@ class Rules:
     __slots__ = ("_allow", "_disallow", "_kinds", "_paths", "_tests", "groups")
 
     unescape = staticmethod(unescape)
-    """Returns a path for the comparison. C5: a rule without a slash in front does not match."""
+    """Decodes a path for the comparison. C5: a rule without a slash in front does not match."""
 
     def __init__(self, text: str, groups: Sequence[Group]) -> None:
-        """*groups* are the groups in the file *text* for the robot."""
+        """Take the rules of *groups*, the groups for the robot in the file *text*."""
         self.groups = groups
         rules = _rules_in(text, tuple(groups))
         self._kinds = [kind for kind, _ in rules]
@@ -66,7 +66,7 @@ class Rules:
         self._allow = PathTests([test for disallows, test in pairs if not disallows])
 
     def disallow(self, path: str) -> bool:
-        """Return whether the rule that decides on *path* disallows it."""
+        """Return whether the deciding rule disallows *path*. False if no rule matches."""
         # The order matters only if rules of both kinds match.
         if not self._disallow.any_matches(path):
             return False
@@ -75,7 +75,7 @@ class Rules:
         return bool(self._kinds[self.deciding(path)])
 
     def deciding(self, path: str) -> int:
-        """Return the place of the rule that decides on *path*, or -1."""
+        """Return the index of the rule that decides on *path*, or -1 if no rule matches."""
         return self._first(
             place
             for place, test in enumerate(self._tests)
@@ -83,7 +83,7 @@ class Rules:
         )
 
     def _first(self, places: Iterator[int]) -> int:
-        """Return the deciding rule's place among the matching *places*, in file order, or -1."""
+        """Return the deciding one of *places*, the matching rules' indexes in file order, or -1."""
         return next(places, -1)
 
     def _test(self, path: str) -> str | Matcher:
@@ -127,11 +127,11 @@ def is_special(path: str) -> bool:
 
 
 def matcher_of(path: str) -> Matcher:
-    """Return a function that matches paths with the path of a rule (RFC 9309, 2.2.3).
+    """Return a function that tests whether the rule's *path* matches a path (RFC 9309, 2.2.3).
 
-    The path is split at the stars. The search for a piece begins at the end of the last match, and
-    uses the leftmost match, which leaves most room for the rest. So a search is never repeated. The
-    first piece must be at the start, and the last at the end if there is a "$".
+    *path* is split at the stars. The compared path must begin with the first piece. The leftmost
+    match of every further piece, after the previous match, leaves most room for the rest. So no
+    search is repeated. With a "$", the compared path must end with the last piece.
     """
     is_anchored = path.endswith("$")
     head, *pieces = _pieces(path.removesuffix("$"))
@@ -154,7 +154,7 @@ def matcher_of(path: str) -> Matcher:
 
 
 def _pieces(path: str) -> Iterable[str]:
-    """Return the pieces before, between and after the stars, for the comparison."""
+    """Return the pieces of a rule's *path* between the stars, decoded for the comparison."""
     pieces = path.split("*")
     return _decoded(pieces) if "%" in path else pieces
 

@@ -18,7 +18,7 @@ class Standard(Enum):
 
 
 class Heading(NamedTuple):
-    """How a record begins (RFC 9309: a group), which identifies the record."""
+    """The User-agent lines that identify a record (RFC 9309: a group)."""
 
     agents: list[Line]
     """The first hundred User-agent lines."""
@@ -32,14 +32,14 @@ class Ruling:
     section: str
     """The section of the standard that decided."""
     record: Heading | None
-    """The record of the robot, or None. Of several records, the record with the rule."""
+    """The record with the rule; without a rule, the first record of the robot, or None."""
     rule: Line | None
-    """The Allow or Disallow line that decided, or None."""
+    """The line that decided, such as an Allow or Disallow line, or None."""
     standard: Standard = Standard.DRAFT
-    """By which the file was read."""
+    """The standard by which the file was read."""
     name: str = ""
     """The name that decided, if the robot has several names; otherwise ""."""
     is_misspelt: bool = False
-    """Whether only misspelt lines, which neither standard has, forbid the URL."""
+    """Whether the file was read with its misspelt or hidden lines corrected."""
     also: Ruling | None = None
-    """The ruling of the other standard, if both forbid the URL."""
+    """The ruling of RFC 9309, if the draft and RFC 9309 forbid the URL; otherwise None."""

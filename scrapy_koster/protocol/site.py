@@ -12,10 +12,10 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A site of section 3.1, in the spelling that its URLs share.
+    """The scheme, host and port of a site (3.1).
 
-    ``host`` is in lower case (an IPv6 address in brackets), ``port`` is always
-    given. User information is not part of a site.
+    ``host`` is in lower case, an IPv6 address in brackets. ``port`` is given even if it is
+    the default. User information is not part of a site.
     """
 
     scheme: str
@@ -24,7 +24,7 @@ class Site:
 
     @property
     def robots_url(self) -> str:
-        """Where the site's instructions are: the path /robots.txt (3.1)."""
+        """The URL of the site's robots.txt (3.1)."""
         return f"{self}/robots.txt"
 
     def is_named_by(self, host: str) -> bool:
@@ -41,10 +41,10 @@ class Site:
 
 
 def site_of(url: str) -> Site | None:
-    """Return the site of *url*, or None if no robots.txt applies to the URL.
+    """Return the site of *url*, or None if the scheme is neither http nor https.
 
-    Only http and https URLs are subject to robots.txt. Raises ValueError for
-    an http or https URL without a host, or with an invalid port.
+    Raises ValueError for an http or https URL without a host or with an invalid port, and
+    for a URL that urlsplit() rejects.
     """
     try:
         parts = urlsplit(url)

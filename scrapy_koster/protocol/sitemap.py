@@ -1,4 +1,4 @@
-"""Sitemap: the lists of the pages of a site. The lines are for every robot.
+"""Sitemap lines, which name lists of the pages of a site. The lines are for every robot.
 
 Neither standard has this field. Both standards allow extensions (3.2).
 """
@@ -17,14 +17,14 @@ from scrapy_koster.protocol.wording import shown
 _LISTED = 100
 _CHARS = 1000
 _ANY_ROBOTS_TXT = "http://robots.invalid/robots.txt"
-"""A base for the lines of a file whose URL is unknown."""
+"""The base of relative URLs if the URL of the file is unknown."""
 
 
 def sitemap_urls_in(body: bytes, base: str | None = None) -> list[str]:
-    """Return the distinct URLs of the Sitemap lines that a spider may request.
+    """Return the distinct URLs of the Sitemap lines, in file order.
 
-    *base* is the URL of the file. Without it, relative URLs are returned as they are written.
-    Lines that lead to another scheme than http and https, or to a /robots.txt, are left out.
+    *base* is the URL of the file. Without *base*, URLs are returned as written. Invalid URLs, URLs
+    with a scheme other than http and https, and URLs of a /robots.txt are left out.
     """
     found: dict[str, None] = {}
     for line in lines_with(body, b"sitemap"):

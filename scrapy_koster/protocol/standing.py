@@ -1,4 +1,4 @@
-"""The standing of a site for a robot: by its rules, by its answers (3.1) and by the settings.
+"""The standing of a site: which pages a robot may fetch, and why (3.1).
 
 A new outcome is a member of ``Standing``, and a line in every table of standings.
 """
@@ -25,7 +25,7 @@ class Ground(Enum):
     RULE = "rule"
     """The rules of the site, or no matching rule (3.2)."""
     UNRESTRICTED = "unrestricted"
-    """There is no /robots.txt (3.1)."""
+    """There is no /robots.txt (3.1), or KOSTER_RESTRICTED allows a 401 or 403."""
     RESTRICTED = "restricted"
     """The site answered 401 or 403 (3.1)."""
     MISSING = "missing"
@@ -35,25 +35,25 @@ class Ground(Enum):
     UNAVAILABLE = "unavailable"
     """The /robots.txt could not be retrieved (3.1)."""
     DELAY = "delay"
-    """The Crawl-delay is longer than KOSTER_CRAWL_DELAY_MAX_SECS allows."""
+    """The delay of the site is longer than KOSTER_CRAWL_DELAY_MAX_SECS."""
     OVERRIDE = "override"
     """An entry of KOSTER_OVERRIDES changes the decision of the site."""
     USAGE = "usage"
-    """The robots.txt disallows a use that the crawl collects for (KOSTER_USAGE_PURPOSES)."""
+    """The robots.txt disallows a purpose of the crawl (KOSTER_USAGE_PURPOSES)."""
 
 
 class Standing(IntEnum):
-    """The status of a site in a crawl. The number is stored in databases of reports: keep it."""
+    """The status of a site in a crawl. Never change a number: reports store the numbers."""
 
     access: Access
     """Which pages of the site may be fetched."""
     ground: Ground
     """The ground of decisions on requests to the site."""
     words: str
-    """The name in the summary and the report."""
+    """The name of the standing in the summary and the report."""
 
     def __new__(cls, number: int, access: Access, ground: Ground, words: str) -> Standing:  # noqa: PYI034
-        """*number* is the value."""
+        """Create a member with the value *number*."""
         member = int.__new__(cls, number)
         member._value_ = number
         member.access, member.ground, member.words = access, ground, words
@@ -62,7 +62,7 @@ class Standing(IntEnum):
     OBEYED = 1, Access.BY_RULES, Ground.RULE, "obeyed"
     HTML = 2, Access.BY_RULES, Ground.RULE, "with an HTML page for robots.txt"
     WITHOUT_RULES = 9, Access.BY_RULES, Ground.RULE, "without rules"
-    """The file has no line of a robots.txt, such as a picture or prose."""
+    """The file, such as a picture or prose, has no line of a robots.txt."""
     WITHOUT_ROBOTS_TXT = 3, Access.UNLIMITED, Ground.UNRESTRICTED, "without robots.txt"
     RESTRICTED = 4, Access.RESTRICTED, Ground.RESTRICTED, "restricted"
     MISSING = 7, Access.RESTRICTED, Ground.MISSING, "missing and disallowed (KOSTER_MISSING)"
@@ -82,7 +82,7 @@ class Standing(IntEnum):
 
 
 def standing_stated(status: int) -> Standing:
-    """Return the standing of a site by an HTTP status; UNAVAILABLE for a temporary failure."""
+    """Return the standing for an HTTP status alone; UNAVAILABLE for a temporary failure."""
     # 3.1: "If the server response indicates Success (HTTP 2xx Status Code,) the
     # robot must read the content, parse it, and follow any instructions"
     if 200 <= status <= 299:
@@ -92,8 +92,8 @@ def standing_stated(status: int) -> Standing:
     if status in (401, 403):
         return Standing.RESTRICTED
     # 3.1: "indicates the resource does not exist (HTTP Status Code 404)". The
-    # other 4xx are left open. Here the site is unrestricted, except for temporary errors and for
-    # 407, which comes from a proxy.
+    # draft does not mention other 4xx. Here, the site is unrestricted, except after temporary
+    # errors and after 407, which comes from a proxy.
     if 400 <= status <= 499 and status not in (407, 408, 425, 429):
         return Standing.WITHOUT_ROBOTS_TXT
     return Standing.UNAVAILABLE

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Obey:
-    """The copy decides."""
+    """Let the copy decide on requests."""
 
     copy: Copy
     until: float
@@ -33,7 +33,7 @@ class Obey:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask for /robots.txt; a stale copy is revalidated (3.4)."""
+    """Fetch /robots.txt. If there is a stale copy, revalidate the copy (3.4)."""
 
     stale: Copy | None
 
@@ -52,18 +52,18 @@ class Defer(_Failed):
 
 
 class Pass(_Failed):
-    """Unavailable, and requests pass (KOSTER_UNAVAILABLE = "allow")."""
+    """Allow requests without a robots.txt (KOSTER_UNAVAILABLE = "allow")."""
 
 
 class Refuse(_Failed):
-    """Unavailable, and requests are refused: by choice, or given up deferring."""
+    """Refuse requests without a robots.txt: deferring is disabled, or its time limit is over."""
 
 
 Step: TypeAlias = Obey | Ask | Defer | Pass | Refuse
 """The action for a request."""
 
 Settled: TypeAlias = Obey | Pass | Refuse
-"""The steps by which a request is decided."""
+"""The steps that allow or refuse a request at once."""
 
 
 def standing_by(step: Settled, policy: Policy) -> Standing:
@@ -74,12 +74,12 @@ def standing_by(step: Settled, policy: Policy) -> Standing:
 
 
 def waits(step: Step) -> TypeIs[Ask | Defer]:
-    """Return whether a request has to wait for an answer or for a retry."""
+    """Return whether a request with this *step* has to wait for a fetch or for a retry."""
     return isinstance(step, (Ask, Defer))
 
 
 def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
-    """Return the next step of a request to a site with the copy or failure *known*."""
+    """Return the next step of a request. *known* is the copy or failure of its site, or None."""
     if isinstance(known, Copy):
         obeyed = _is_fresh(known, now) and not why_not_obeyed(known, policy)
         return Obey(known, known.expires) if obeyed else Ask(known)
@@ -108,9 +108,9 @@ def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
 
 
 def given_up_at(known: Known | None, *, policy: Policy) -> float:
-    """Return until when requests wait for a site that fails, in seconds since the epoch.
+    """Return the time when requests to a failing site are given up, in seconds since the epoch.
 
-    Infinite if the site has not failed, or if a failure defers no requests.
+    Infinite if the site has not failed, or if KOSTER_UNAVAILABLE is not "defer".
     """
     if isinstance(known, Failure) and policy.defers:
         return known.asked if known.no_such_host else known.since + policy.defer_limit_secs

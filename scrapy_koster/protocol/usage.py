@@ -1,9 +1,9 @@
 """Usage preferences: the allowed uses of a page.
 
-The model and the process of combination are those of "A Vocabulary For Expressing AI Usage
-Preferences" (draft-ietf-aipref-vocab, called vocab here), a working draft of August 2026 of which
-parts lack consensus. So statements keep their text and unknown labels. Of its
-version 08, of September 2026, only the label "ai-use" is known.
+Preferences are read and combined by "A Vocabulary For Expressing AI Usage Preferences"
+(draft-ietf-aipref-vocab, called vocab here), a working draft of August 2026. Parts of the draft
+lack consensus, so statements keep their text and unknown labels. From version 08 of the draft, of
+September 2026, only the label "ai-use" is known.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from scrapy_koster.protocol.wording import shown
 TRAIN_AI, SEARCH, AI_USE = "train-ai", "search", "ai-use"
 """The labels of the vocabulary (vocab, 6.1)."""
 AI_INPUT, TDM, NO_IMAGE_AI = "ai-input", "tdm", "noimageai"
-"""Labels of Content-Signal and of TDMRep, and a label for the training of AI with images."""
+"""Labels for Content-Signal, for TDMRep, and for the word "noimageai", in this order."""
 KNOWN_LABELS = frozenset({TRAIN_AI, SEARCH, AI_USE, AI_INPUT, TDM, NO_IMAGE_AI})
 
 # Section 6 of the draft: limits for a statement.
 VALUE_BYTES = 131_072
-"""A longer value is not read, and disallows the known labels."""
+"""Limit for a value. A longer value is not parsed, and disallows all known labels."""
 _TEXT_CHARS = 200
 _OTHERS_KEPT = 20
 _STATEMENTS_SHOWN = 100
@@ -43,7 +43,7 @@ class Preference(Enum):
 
 
 Stated: TypeAlias = tuple[tuple[str, Preference], ...]
-"""Labels with their preferences. Unknown preferences are left out."""
+"""Pairs of a label and its preference, ALLOW or DISALLOW."""
 
 
 class Origin(Enum):
@@ -60,13 +60,13 @@ class Statement:
 
     origin: Origin
     text: str
-    """The statement, made printable and cut to 200 characters: ``Content-Usage: train-ai=n``."""
+    """The statement, such as ``Content-Usage: train-ai=n``, printable and cut to 200 characters."""
     stated: Stated = ()
-    """The preferences by label. Empty for a License and for an invalid statement."""
+    """The preferences. Empty for a License line and for an invalid statement, for example."""
     line: int | None = None
     """Line number in the robots.txt, from 1. None for headers and META tags."""
     digest: str | None = None
-    """Digest of the robots.txt: "sha256:" and the SHA-256 of the body as received."""
+    """Digest of the robots.txt as received ("sha256:..."). None for headers and META tags."""
 
     @property
     def preferences(self) -> dict[str, Preference]:
@@ -74,13 +74,13 @@ class Statement:
         return dict(self.stated)
 
     def __str__(self) -> str:
-        """Return the place and the text, in a line."""
+        """Return the place and the text in one line."""
         if self.line is not None:
             return f"line {self.line} '{self.text}' of robots.txt"
         return f"the {self.origin.value} '{self.text}'"
 
     def as_line(self) -> Line | None:
-        """Return the statement as a line (its text may be cut); None for headers and META tags."""
+        """Return the line of the robots.txt, possibly cut, or None for headers and META tags."""
         if self.line is None:
             return None
         field, _, value = self.text.partition(": ")
@@ -101,18 +101,18 @@ class Statement:
 class Usage:
     """All preferences about the use of a page, combined. Immutable.
 
-    ``str(usage)`` is safe to print: ``train-ai=n, search=y``.
+    ``str(usage)`` is safe to print, for example ``search=y, train-ai=n``.
     """
 
     statements: tuple[Statement, ...] = ()
     """The statements about the page: from robots.txt, headers and META tags."""
     labels: frozenset[str] = field(default=KNOWN_LABELS, kw_only=True)
-    """Known labels. The preference about another label is unknown."""
+    """The known labels. The preference about any other label is UNKNOWN."""
 
     def preference(self, label: str) -> Preference:
         """Return the preference about one use, such as "train-ai" (vocab, 5 and 5.1).
 
-        UNKNOWN for unknown labels, too: add yours to KOSTER_USAGE_PURPOSES.
+        The preference about an unknown label is UNKNOWN. KOSTER_USAGE_PURPOSES adds known labels.
         """
         said = {each for one in self.statements for name, each in one.stated if name == label}
         # 5.1: "If any statement of preference indicates that the usage is disallowed, the result is
@@ -123,7 +123,7 @@ class Usage:
         return Preference.DISALLOW if Preference.DISALLOW in said else Preference.ALLOW
 
     def preferences(self) -> dict[str, Preference]:
-        """Return the preferences of the known labels, in their order, without UNKNOWN ones."""
+        """Return the preferences by known label, in alphabetical order. UNKNOWN is left out."""
         stated = {label for each in self.statements for label, _ in each.stated}
         return {label: self.preference(label) for label in sorted(stated & self.labels)}
 
@@ -147,33 +147,33 @@ def worded(stated: Iterable[tuple[str, Preference]]) -> str:
     return ", ".join(f"{label}={preference.value}" for label, preference in stated)
 
 
-# Statements as they are written.
+# Reading the values of statements.
 
 _WORDS = {"y": Preference.ALLOW, "n": Preference.DISALLOW}
 _SIGNAL_WORDS = {**_WORDS, "yes": Preference.ALLOW, "no": Preference.DISALLOW}
 SIGNAL_LABELS = {"ai-train": TRAIN_AI}
-"""The labels of Content-Signal, renamed here."""
+"""The labels of Content-Signal that have another name in the vocabulary."""
 
 
 def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
-    """Return the preferences in the value of a Content-Usage (vocab, 6.5).
+    """Return the preferences in a Content-Usage value (vocab, 6.5).
 
-    The result has *labels* and the first twenty other labels. A value too long to be read
-    disallows *labels*.
+    Labels outside of *labels* are kept if they are among the first twenty and have at most 64
+    characters. A value longer than VALUE_BYTES disallows all *labels*.
     """
     return _kept(value, _WORDS, {}, labels)
 
 
 def signals_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
-    """Return the preferences in the value of a Content-Signal, such as "ai-train=no"."""
+    """Return the preferences in a Content-Signal value, such as "ai-train=no"."""
     return _kept(value, _SIGNAL_WORDS, SIGNAL_LABELS, labels)
 
 
 def tokens_in(value: bytes) -> dict[str, str | None] | None:
-    """Return the Tokens in a Dictionary of RFC 9651 by key; a member of another type is None.
+    """Return the Tokens of a Dictionary (RFC 9651) by key, with None for a value of another type.
 
-    Return None for an invalid Dictionary (RFC 9651, 4.2.2; vocab, 6). Check the length before the
-    call (VALUE_BYTES). Of duplicate keys, the last counts. Parameters are disregarded.
+    Returns None for an invalid Dictionary (RFC 9651, 4.2.2; vocab, 6). Of duplicate keys, the last
+    counts. Parameters are ignored. The caller must check that VALUE_BYTES is not exceeded.
     """
     try:
         found = http_sf.parse(value, tltype="dictionary")
@@ -202,7 +202,7 @@ def _kept(
                 continue
         if found.get(label) is not Preference.DISALLOW:
             found[label] = preference
-    # Input to AI, such as for retrieval and grounding, is a use of AI.
+    # Input to AI (retrieval, grounding) is a use of AI, so a "no" to ai-input counts for ai-use.
     if found.get(AI_INPUT) is Preference.DISALLOW:
         found[AI_USE] = Preference.DISALLOW
     return tuple(found.items())
@@ -214,7 +214,7 @@ def _token(member: object) -> str | None:
 
 
 def line_text(field: bytes, value: bytes) -> str:
-    """Return the text of a line or a header for a Statement."""
+    """Return a line or a header as the ``text`` of a Statement."""
     name = field.decode("latin-1").title()
     return printable(f"{name}: {shown(value, _TEXT_CHARS)}", _TEXT_CHARS)
 
@@ -234,7 +234,7 @@ class UsageAction(Enum):
 
 
 class UsageUnknown(Enum):
-    """KOSTER_USAGE_UNKNOWN: the action for items of pages without preferences."""
+    """KOSTER_USAGE_UNKNOWN: the action for items if a preference about a purpose is unknown."""
 
     KEEP = "keep"
     DROP = "drop"
@@ -242,7 +242,7 @@ class UsageUnknown(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageChoice:
-    """The purposes of a crawl, and its actions on preferences."""
+    """The settings of a crawl for usage preferences."""
 
     purposes: tuple[str, ...] = ()
     action: UsageAction = UsageAction.REPORT
@@ -261,19 +261,19 @@ class UsageChoice:
 
     @property
     def refuses(self) -> bool:
-        """Whether requests are refused."""
+        """Whether a page is not requested if its robots.txt disallows a purpose."""
         return self.action is UsageAction.REFUSE and bool(self.purposes)
 
     @property
     def drops(self) -> bool:
-        """Whether items are dropped."""
+        """Whether items of a page that disallows a purpose are dropped."""
         return self.action is not UsageAction.REPORT and bool(self.purposes)
 
     def unfit(self, usage: Usage) -> tuple[str, Statement | None] | None:
-        """Return the first purpose that items of a page may not serve, with the statement.
+        """Return the first purpose that a page disallows, with the disallowing statement, or None.
 
-        None if items may serve every purpose. Without a statement, the preference is unknown and
-        KOSTER_USAGE_UNKNOWN drops the items.
+        If the page disallows no purpose and KOSTER_USAGE_UNKNOWN is "drop", return the first
+        purpose with an UNKNOWN preference, and None in place of the statement.
         """
         unknown = None
         for purpose in self.purposes:
@@ -287,7 +287,7 @@ class UsageChoice:
         return unknown
 
     def disallowed(self, statements: Sequence[Statement]) -> Statement | None:
-        """Return the first of *statements* that disallows a purpose, or None."""
+        """Return the first statement against the first disallowed purpose, or None."""
         found = (_disallowing(statements, purpose) for purpose in self.purposes)
         return next(filter(None, found), None)
 
@@ -298,7 +298,7 @@ def _disallowing(statements: Sequence[Statement], purpose: str) -> Statement | N
 
 
 def kept_of(statements: Iterable[Statement], labels: Collection[str]) -> Iterator[Statement]:
-    """Yield the first hundred statements, and later ones that change the combined result."""
+    """Yield the first hundred statements, and later statements with new preferences on *labels*."""
     seen: set[tuple[str, Preference]] = set()
     for number, each in enumerate(statements):
         news = {pair for pair in each.stated if pair[0] in labels} - seen

@@ -1,8 +1,8 @@
 """Content-Usage, Content-Signal and License: which preferences a robots.txt states for a page.
 
-Content-Usage is of "Associating AI Usage Preferences with Content in HTTP"
-(draft-ietf-aipref-attach, called attach here), Content-Signal of contentsignals.org, License of
-RSL 1.0. For the draft they are extensions (3.2).
+Content-Usage is defined by "Associating AI Usage Preferences with Content in HTTP"
+(draft-ietf-aipref-attach, called attach here), Content-Signal by contentsignals.org, License by
+RSL 1.0. For the 1996 draft these lines are extensions (3.2).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def split(value: bytes) -> tuple[bytes, bytes]:
     """Return the path of a Content-Usage rule and its statement (attach, 3.2).
 
     "The first character of the rule value will be "/" if a non-empty path is specified [...] the
-    path ends immediately before the first SP or HTAB character." b"" is an absent path.
+    path ends immediately before the first SP or HTAB character." The path is b"" if it is absent.
     """
     if value[:1] != b"/":
         return b"", value
@@ -47,11 +47,11 @@ def split(value: bytes) -> tuple[bytes, bytes]:
 
 
 class _Rules:
-    """The lines of a record, or of groups that count as one record."""
+    """The usage lines of a record, or of groups that count as one record."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._everywhere = [line for line in lines if line.field == CONTENT_SIGNAL]
-        # An absent path matches every path, and "/" is longer.
+        # A rule without a path matches every path. Its length is 0, so a rule for "/" wins.
         self._rules = [
             (octets_of_rule(path), matcher_of(path or "/"), line)
             for line in lines
@@ -71,7 +71,7 @@ class _Rules:
 
 
 class UsageLines:
-    """The statements of a robots.txt, read for one page at a time."""
+    """Finds the statements of a robots.txt about a page."""
 
     def __init__(
         self, body: bytes, parser: object, *, labels: frozenset[str], digest: str | None
@@ -87,7 +87,7 @@ class UsageLines:
         self._rules: dict[str | bytes, list[_Rules]] = {}
 
     def statements(self, url: str, robot: str | bytes) -> tuple[Statement, ...]:
-        """Return the statements about *url*, a page that *robot* may access, by line.
+        """Return the statements about *url*, a page that *robot* may access, in file order.
 
         Attach, 3: "paths that cannot be crawled have no associated usage preferences".
         """
@@ -97,7 +97,7 @@ class UsageLines:
         return self._read([*lines, *self._for_all])
 
     def listed(self, robot: str | bytes) -> list[Statement]:
-        """Return the statements about any page: the first hundred."""
+        """Return the first hundred statements for *robot*, whatever their paths."""
         lines = (line for lines in self._apart(robot) for line in lines)
         return list(self._read([*islice(lines, _LISTED), *self._for_all])[:_LISTED])
 
@@ -106,7 +106,7 @@ class UsageLines:
 
     @cached_property
     def _for_all(self) -> list[Line]:
-        """The lines for all robots: Content-Signal before any record, and License."""
+        """Content-Signal lines before any User-agent line, and the first ten License lines."""
         body, licenses = self._body, islice(lines_with(self._body, LICENSE), _LICENSES)
         end = next((line.number for line in lines_with(body, b"user-agent")), math.inf)
         signals = takewhile(lambda line: line.number < end, lines_with(body, CONTENT_SIGNAL))
@@ -135,7 +135,7 @@ class UsageLines:
 def usage_lines(
     body: bytes, parser: object, *, labels: frozenset[str] = KNOWN_LABELS, digest: str | None = None
 ) -> UsageLines | None:
-    """Return the statements of a robots.txt that *parser* has read, or None."""
+    """Return the usage lines of *body*, which *parser* has read, or None if it names no field."""
     if not names_any(body, (*_IN_RECORDS, LICENSE)):
         return None
     return UsageLines(body, parser, labels=labels, digest=digest)

@@ -1,8 +1,8 @@
 """The preferences of a page, in the headers of the response and in META tags.
 
-Content-Usage is of draft-ietf-aipref-attach (2), tdm-reservation and tdm-policy of the TDM
-Reservation Protocol (a W3C Community Group Report of 2024). "noai" and "noimageai" are words of the
-robots META tag and of X-Robots-Tag that no standard has.
+Content-Usage is defined by draft-ietf-aipref-attach (2), tdm-reservation and tdm-policy by the TDM
+Reservation Protocol (a W3C Community Group Report of 2024). The words "noai" and "noimageai" of the
+robots META tag and of X-Robots-Tag are in no standard.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FIELDS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy")
 """The header fields that may state preferences."""
 
 Headers: TypeAlias = Mapping[bytes, Sequence[bytes]]
-"""The values of the lines of a field in ``FIELDS``."""
+"""The header fields of ``FIELDS`` that a response has. A field has a value per line."""
 
 _USAGE, _ROBOTS, *_TDM = FIELDS
 _TDM_NAMES = [name.decode().lower() for name in _TDM]
@@ -47,7 +47,7 @@ def page_statements(
 ) -> tuple[Statement, ...]:
     """Return the statements to the robot *token* in the headers and META tags of a page.
 
-    *page* is the body, or b"" if it has no META tags.
+    *page* is the body, or b"" for a page without META tags.
     """
     metas = list(metas_of_page(page, (*names_for(token), *_TDM_NAMES)))
     found = [*_of_headers(headers, token, labels), *_of_metas(metas, token)]
@@ -83,7 +83,7 @@ def _of_words(origin: Origin, words: Iterable[tuple[str, str]]) -> Iterator[Stat
 
 
 def _reservation(name: str, value: str) -> Stated:
-    """Return the preference in a tdm-reservation. Only "0" and "1" are preferences."""
+    """Return the preference if *name* is tdm-reservation and *value* is "0" or "1", or ()."""
     preference = _RESERVED.get(value.strip(_SPACE)) if name == _TDM_NAMES[0] else None
     return ((TDM, preference),) if preference else ()
 

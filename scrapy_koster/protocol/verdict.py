@@ -47,9 +47,9 @@ def permission(
 ) -> Permission:
     """Return the function that decides on the URLs of a site.
 
-    *parser*, with a method ``allowed``, has read the body of the copy, and is needed if rules
-    decide. The function raises ParserDefectError if the parser does not return a bool.
-    *overrides* are the current overrides of the site.
+    *parser* is needed only if rules decide. Its method ``allowed`` is called; the function raises
+    ParserDefectError if the method fails or does not return a bool. *overrides* are the current
+    overrides of the site.
     """
     standing = standing_by(step, policy)
     if overrides and standing.may_be_overridden:
@@ -84,34 +84,34 @@ class Verdict(Ruling):
     """The robot's name in lower case. Of several names, the name that decided."""
     ground: Ground
     known: Copy | Failure
-    """The copy of the robots.txt, or the reason why the copy is missing."""
+    """The copy of the robots.txt, or the failure to get a copy."""
     source: Source
     names: tuple[str, ...] = ()
     """The names of a robot with several names, the preferred name first; otherwise empty."""
     delay: Delay | None = None
-    """The delay that is too long, if that decided."""
+    """The delay that forbids the URL, because it is too long, or None."""
     stated: Statement | None = None
-    """The statement that disallows a purpose, if that decided (KOSTER_USAGE_PURPOSES)."""
+    """The statement that forbids the URL (KOSTER_USAGE_PURPOSES), or None."""
     spelling: str | None = None
-    """The spelling of ``url`` that is forbidden, if it differs from ``url``."""
+    """The forbidden spelling of ``url``, if it differs from ``url``, or None."""
     is_explained: bool = True
-    """False if the parser cannot name a line. ``section`` is its class then."""
+    """False if the parser cannot name a line. If so, ``section`` is the class of the parser."""
     override: Override | None = None
-    """The entry of KOSTER_OVERRIDES that decided; ``rule`` is the site's line, which differs."""
+    """The entry of KOSTER_OVERRIDES that decided, or None. ``rule`` is the site's opposite rule."""
 
     @property
     def ruling(self) -> Ruling:
-        """The decision, with its lines."""
+        """This verdict, as a Ruling."""
         return self
 
     @property
     def line(self) -> int | None:
-        """Number of the matching line, from 1, or None."""
+        """Line number of ``rule``, from 1, or None."""
         return self.rule.number if self.rule else None
 
     @property
     def robots_url(self) -> str:
-        """The URL of the /robots.txt, after redirects."""
+        """The URL of the copy, after redirects; without a copy, the site's /robots.txt."""
         return self.known.url if isinstance(self.known, Copy) else self.site.robots_url
 
     @property
@@ -204,11 +204,12 @@ def verdict_on(
     overrides: Sequence[Override] = (),
     stated: Statement | None = None,
 ) -> Verdict:
-    """Return the verdict on *url*, a URL of *site*, whose *overrides* apply now.
+    """Return the verdict on *url*, a URL of *site*.
 
-    *forbidden* is the result of ``forbidden_spelling``. The rules are used only to find the line.
-    If *forbidden* is None, a delay that is *too_long* forbids the URL, or *stated*, a statement
-    that disallows a purpose of the crawl.
+    *forbidden*, the result of ``forbidden_spelling``, decides; the rules are read only to find the
+    line. If *forbidden* is None, *too_long* (a delay) or *stated* (a statement that disallows a
+    purpose) forbids the URL. *overrides* are the current overrides of the site. Raises
+    ParserDefectError if a method of the parser fails or returns a wrong type.
     """
     standing = standing_by(step, policy)
     reader = parser if standing.ground is Ground.RULE else None
@@ -224,7 +225,7 @@ def verdict_on(
         if overrides and standing.may_be_overridden:
             by_site = permission(step, parser, policy)
             decided = forbidden or forbidden_spelling(url, robot, by_site) or url
-            # An override with the decision of the site has no effect.
+            # An override that agrees with the site has no effect, and is not named.
             if by_site(decided, robot) is bool(forbidden):
                 chosen = choice(decided, overrides)
                 override = chosen and chosen[1]
@@ -253,11 +254,11 @@ def _ruling_by(line: Line | None) -> Ruling:
 
 def _ruling(parser: Any, url: str, robot: str | bytes, *, allowed: bool) -> Ruling:
     """Return the ruling for the decision *allowed*; *parser* is None if rules did not decide."""
-    if not hasattr(parser, "ruling"):  # so the parser cannot name the line
+    if not hasattr(parser, "ruling"):  # no parser, or a parser that names no line
         section = "3.1" if parser is None else type(parser).__name__
         return Ruling(allowed=allowed, section=section, record=None, rule=None)
     ruling = guarded(parser, "ruling", lambda: parser.ruling(url, robot))
     if not isinstance(ruling, Ruling):
         raise returned(parser, "ruling", ruling, "a Ruling")
-    # Any class may be a parser: its methods may contradict each other.
+    # ``ruling`` of a project's own parser may contradict ``allowed``, which has decided.
     return ruling if ruling.allowed is allowed else replace(ruling, allowed=allowed)

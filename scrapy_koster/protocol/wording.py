@@ -1,4 +1,4 @@
-"""Rulings, lines and times in words and in JSON: text from the network is cut."""
+"""Rulings, lines and times in words and in JSON. Text from the network is escaped and cut."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _LAST_SECOND = 253402300799.0  # of the year 9999
 
 
 def shown(text: bytes, limit: int) -> str:
-    """Return bytes, in UTF-8 if possible, as printable text."""
+    """Return bytes, decoded from UTF-8, as at most *limit* printable characters."""
     # A character has at most four bytes, so the cut leaves enough for *limit* characters.
     return printable(text[: 4 * limit + 4].decode(errors="backslashreplace"), limit)
 
 
 def text_of(line: Line, limit: int) -> str:
-    """Return a line as printable text, "Field: value"."""
+    """Return a line, "Field: value", as at most *limit* printable characters."""
     field = shown(line.field.capitalize(), limit)
     return printable(f"{field}: {shown(line.value, limit)}", limit)
 
 
 def utc(seconds: float) -> str:
-    """Return a time, in seconds since the epoch, in ISO 8601."""
+    """Return *seconds* since the epoch as a time in ISO 8601, without fractions."""
     epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
     whole = int(min(max(seconds, 0.0), _LAST_SECOND))
     return (epoch + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def because_of(ruling: Ruling, robot: str) -> str:
-    """Return the reason for a ruling on *robot* in words, by one standard or both."""
+    """Return the reason for a ruling on *robot* in words, and for the ruling in ``also``."""
     section, also = _section_of(ruling), ruling.also
     if also is None:
         return _because_of_one(ruling, robot, section)
@@ -70,7 +70,7 @@ def _title(record: Heading) -> str:
 
 
 def ruling_to_dict(ruling: Ruling, robot: str) -> dict[str, Any]:
-    """Return *ruling* on *robot* for JSON."""
+    """Return *ruling* on *robot* as a dict for JSON."""
     return {
         "allowed": ruling.allowed,
         "section": ruling.section,
@@ -80,13 +80,13 @@ def ruling_to_dict(ruling: Ruling, robot: str) -> dict[str, Any]:
 
 
 def lines_to_dict(ruling: Ruling) -> dict[str, Any]:
-    """Return the rule and the record of a ruling for JSON."""
+    """Return the rule and the record of a ruling as a dict for JSON."""
     record = _record(ruling.record) if ruling.record else None
     return {**line_to_dict(ruling.rule), "record": record}
 
 
 def line_to_dict(line: Line | None) -> dict[str, Any]:
-    """Return the number and the text of a rule for JSON."""
+    """Return the number and the text of a line as a dict for JSON."""
     if line is None:
         return {"line": None, "rule": None}
     return {"line": line.number, "rule": text_of(line, TEXT_CHARS)}
