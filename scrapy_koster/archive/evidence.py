@@ -51,7 +51,7 @@ class Evidence:
     def __init__(self, writer: Writer, *, began: float) -> None:
         """*began* is the start of the crawl, in seconds since the epoch.
 
-        If a copy has a record and was fetched later, its record is in an archive of this crawl.
+        A copy that has a ``record_id`` and was fetched since then is archived already.
         """
         self._writer = writer
         self._began = began

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scrapy_koster.audit.access_log import Visit
 
 UNVERIFIED = " (unverified)"
-"""Suffix of a robot's name for visits from unpublished addresses. No name token has a space."""
+"""Suffix of a robot's name for visits from unpublished addresses. No name token ends with it."""
 
 Shown: TypeAlias = Callable[[Any], str]
 """A function that returns a client as printable text."""

@@ -194,7 +194,7 @@ class AuditedRobot:
         self.times = self.pace.times
         self.asking = Asking()
         self.late = 0
-        """Number of requests on late lines, which do not count for the pace."""
+        """Number of requests too far out of order in the log. They do not count for ``pace``."""
         self.clients: set[Any] = set()
         self.violated: dict[Rule, Violation] = {}
         self.in_grace = 0

@@ -105,7 +105,7 @@ class Auditor(dict[str, AuditedRobot]):
             del self[robot.name]
 
     def take(self, visits: Iterable[Visit], *, late: bool = False) -> None:
-        """Judge and count visits in order. Late visits do not count for the speed of a robot."""
+        """Judge and count visits. Visits out of order (*late*) do not count for the pace."""
         answer_to = self.judge.answer
         for visit in visits:
             secs, name, client, request, status, _ = visit

@@ -61,7 +61,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> Iterat
 
 
 def takes_colours(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether *stream* takes colours: by NO_COLOR, FORCE_COLOR, TERM, in this order."""
+    """Return whether *stream* takes colours: by NO_COLOR, FORCE_COLOR, TERM, then isatty()."""
     if environ.get("NO_COLOR"):
         return False
     return bool(environ.get("FORCE_COLOR")) or (environ.get("TERM") != "dumb" and stream.isatty())

@@ -194,8 +194,8 @@ class Run:
 
     def crawl(self, spider: type[Spider], **arguments: Any) -> Crawler:
         """Run a crawl to the end, and return its crawler. Can be called only once."""
-        # With ``requires_crawler_process``, Scrapy would make the process. An error would exit with
-        # status 1, which is an answer of our commands.
+        # If Scrapy made the process (``requires_crawler_process``), an error in making the process
+        # would exit with status 1. In our commands, this status is an answer.
         has_reactor = self.settings.getbool("TWISTED_REACTOR_ENABLED")
         process = (CrawlerProcess if has_reactor else AsyncCrawlerProcess)(self.settings)
         crawler = process.create_crawler(spider)

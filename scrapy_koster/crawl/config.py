@@ -110,8 +110,8 @@ SETTINGS: Mapping[str, Setting] = {
 DEFAULTS: Mapping[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
 
 DAY_SECS = 86_400.0
-"""RFC 9309, 2.4: "Crawlers SHOULD NOT use the cached version for more than 24 hours". Attach, 3.1,
-for usage preferences: "crawlers can cache a robots.txt file for up to 24 hours"."""
+"""RFC 9309, 2.4: "Crawlers SHOULD NOT use the cached version for more than 24 hours". Usage
+(draft-ietf-aipref-attach, 3.1): "crawlers can cache a robots.txt file for up to 24 hours"."""
 
 _LIVES = ("expiry_secs", "expiry_min_secs", "expiry_max_secs", "restricted_expiry_secs")
 _WRONG_CHARS = 1000

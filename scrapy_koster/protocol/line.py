@@ -163,7 +163,7 @@ _TAG = re.compile(rb"<[^<>]*>")
 
 
 def _unwrapped(body: bytes) -> bytes:
-    """Return the text of a page that shows only one ``<pre>``, or another file unchanged."""
+    """Return the text of the ``<pre>`` if a page shows nothing else, or else *body* unchanged."""
     pre = _PRE.search(body) if _PAGE.match(body) else None
     if pre is None:
         return body

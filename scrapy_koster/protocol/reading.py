@@ -77,7 +77,7 @@ class Reading:
 
     @property
     def _texts(self) -> tuple[str, str]:
-        """The text to search, and a text with the same indexes to count lines (``numbered``)."""
+        """The text to search, and a text of equal length whose line feeds number the lines."""
         text = with_line_feeds(self._body)
         return text, text
 

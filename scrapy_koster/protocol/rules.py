@@ -49,7 +49,7 @@ class Rules:
     __slots__ = ("_allow", "_disallow", "_kinds", "_paths", "_tests", "groups")
 
     unescape = staticmethod(unescape)
-    """Decodes a path for the comparison. C5: a rule without a slash in front does not match."""
+    """Decodes a path for the comparison."""
 
     def __init__(self, text: str, groups: Sequence[Group]) -> None:
         """Take the rules of *groups*, the groups for the robot in the file *text*."""
@@ -87,6 +87,7 @@ class Rules:
         return next(places, -1)
 
     def _test(self, path: str) -> str | Matcher:
+        # C5: a rule without a slash in front never matches.
         return unescape(path)
 
 

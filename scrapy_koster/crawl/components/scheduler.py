@@ -84,7 +84,7 @@ class DeferringScheduler(BaseScheduler):
     def __len__(self) -> int:
         return len(self._scheduler) + len(self._parked)  # type: ignore[arg-type]
 
-    # The start and the end.
+    # The crawl starts and ends.
 
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open both schedulers. Raises RuntimeError if the crawl would not obey robots.txt.

@@ -103,8 +103,8 @@ async def through_middlewares(
 async def send_limited(crawler: Any, request: Request, limit: AnswerLimit) -> Response:
     """Return the response to *request*. Raises TypeError if the handler returns another type.
 
-    With Scrapy's handler for HTTP/1.1, an answer beyond *limit* raises DownloadCancelledError, and
-    a body beyond its limit is cut.
+    With Scrapy's handler for HTTP/1.1, too long headers or a too long answer raise
+    DownloadCancelledError. A too long body is cut by ``count_bytes``, not here.
     """
     handler, handlers = _handler(crawler, request.url), crawler.engine.downloader.handlers
     pool, send = getattr(handler, "_pool", None), handlers.download_request_async

@@ -208,7 +208,7 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 def _can_be_a_name(host: str) -> bool:
     """Return whether *host* can be resolved: no label is empty or longer than 63 characters.
 
-    With another name, Twisted's resolver raises an error in a thread, and never calls back.
+    For any other name, Twisted's resolver raises an error in a thread, and never calls back.
     """
     try:
         host.encode("idna")

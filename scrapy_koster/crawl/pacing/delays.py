@@ -57,7 +57,7 @@ class Delays:
         return max(map(self._kept, state.delays.values()), default=0.0)
 
     def too_long(self, state: SiteState, robot: str) -> Delay | None:
-        """Return the delay that is too long for *robot* to visit a site, or None."""
+        """Return the delay of the site if it is too long for *robot*, or None."""
         self.secs_of(state, robot)
         return self._pace.too_long((state.delays or {}).get(robot))
 

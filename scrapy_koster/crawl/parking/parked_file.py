@@ -97,7 +97,7 @@ class ParkedFile:
         except (sqlite3.Error, OSError) as error:
             self._warn(error)
             return False
-        except Exception:  # noqa: BLE001  # not to be pickled, or a priority of more than 64 bits
+        except Exception:  # noqa: BLE001  # not picklable, or a priority over 64 bits
             return False
         return True
 

@@ -134,10 +134,9 @@ class ParkedRequests:
     # Requests come out.
 
     def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
-        """Open the queue of a site, unless the *fate* of its requests is to wait or to be kept.
+        """Let the requests of a site out, as *step* decides, unless *fate* is WAIT or KEEP.
 
-        *step* decides the requests. With a JOBDIR, a request to be kept comes out, too, if it is
-        not in the file.
+        KEEP with a JOBDIR: only requests that could not be written to the file come out.
         """
         queue = self._queues.get(str(state.site))
         if queue is not None and fate is Fate.KEEP:

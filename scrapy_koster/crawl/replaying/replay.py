@@ -1,11 +1,11 @@
 """Crawls from the HTTP cache (HTTPCACHE_IGNORE_MISSING).
 
-A page that is missing in the cache is not fetched. For a page in the cache, no request is sent to
-the site, not even for the robots.txt: the last copy decides, even if expired.
+For a page that comes from the cache, no request is sent to the site, not even for the robots.txt:
+the last copy decides, even if expired. A page that is missing in the cache is not fetched.
 
-The cache lets some requests go to the network: requests with dont_cache in the meta, with a scheme
-in HTTPCACHE_IGNORE_SCHEMES, or for pages that HTTPCACHE_POLICY revalidates. These requests obey
-robots.txt as always. So KosterMiddleware reads the cache itself, before a request is decided.
+Some requests still go to the network: with dont_cache in the meta, with a scheme in
+HTTPCACHE_IGNORE_SCHEMES, or for pages that HTTPCACHE_POLICY revalidates. These requests obey
+robots.txt as always. To tell them apart, KosterMiddleware reads the cache before the decision.
 """
 
 from __future__ import annotations
