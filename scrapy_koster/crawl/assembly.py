@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.clock import clock_of
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.states import SiteState
 
@@ -51,11 +49,8 @@ class Parts:
     records: Callable[[int, Callable[[SiteState], bool]], SiteRecords] = SiteRecords
     fetcher: Callable[..., Fetcher] = Fetcher
     store: Callable[..., StorageCalls] = StorageCalls
-    lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None
-    """Builds the limit. The second argument is called when there is room for more sites.
-
-    If None, the limit follows from the settings.
-    """
+    lookahead: Callable[..., LookaheadLimit] = LookaheadLimit.of_crawl
+    """Builds the limit. The second argument is called when there is room for more sites."""
     parked: Callable[..., ParkedRequests] = ParkedRequests
     parked_file: Callable[[Crawler, Path | None], ParkedFile] = ParkedFile
 
@@ -92,8 +87,7 @@ class Assembly:
                 parked=self.parked,
             )
         places = crawler.settings.getint("CONCURRENT_REQUESTS")
-        limited = partial(LookaheadLimit.of_crawl, places=places, memory=config.memory_sites)
-        limit = (parts.lookahead or limited)(clock, engine.wake)
+        limit = parts.lookahead(clock, engine.wake, places=places, memory=config.memory_sites)
         visit, archive = None if pacer is None else pacer.asking, config.archive
         retriever = Retriever(
             crawler=crawler,

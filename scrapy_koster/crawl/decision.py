@@ -80,8 +80,7 @@ def decide(
         overrides=overrides,
         stated=stated,
     )
-    is_refused = forbidden or too_long or stated
-    return Decision(not is_refused, statements, verdict)
+    return Decision(not (forbidden or too_long or stated), statements, verdict)
 
 
 def checked_watch(parser: object, robot: str) -> Watch | None:

@@ -115,9 +115,9 @@ class Sites:
         The wait ends when an attempt settles the site, when the site is given up
         (KOSTER_DEFER_LIMIT_SECS, KOSTER_IDLE_LIMIT_SECS), or when the crawl closes.
         """
-        if not waits(step := self.current_step(state)):
-            return step
-        if not isinstance(state.known, Failure) or self.idle_timeout.is_work(request):
+        step = self.current_step(state)
+        has_failed = isinstance(state.known, Failure)
+        if waits(step) and (not has_failed or self.idle_timeout.is_work(request)):
             self.idle_timeout.busy()
         while waits(step):
             told: Deferred[Step] = Deferred()

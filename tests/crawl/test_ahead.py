@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,7 +75,10 @@ def opened(
         downloader=SimpleNamespace(active=[Request("http://taken.example/")] * taken),
     )
     set_clock(crawler, clock)
-    limited = partial(LookaheadLimit, young=first, waiting=100, sockets=100)
+
+    def limited(clock: Any, has_room: Any, **_: int) -> LookaheadLimit:
+        return LookaheadLimit(clock, has_room, young=first, waiting=100, sockets=100)
+
     never: Any = Never()
     assembly = assembly_of(crawler, Parts(fetcher=lambda *_, **__: never, lookahead=limited))
     scheduler = DeferringScheduler.from_crawler(crawler)

@@ -348,8 +348,9 @@ class Process:
                 chance=history.chance.random,
                 records=partial(WatchedSites, self),
                 fetcher=WatchedFetcher,
-                lookahead=partial(
-                    LookaheadLimit,
+                lookahead=lambda clock, has_room, **_: LookaheadLimit(
+                    clock,
+                    has_room,
                     young=history.first,
                     waiting=history.waiting,
                     sockets=history.sockets,

@@ -54,6 +54,12 @@ _DEFECTS = (
     TypeError,
     UnsupportedURLSchemeError,
 )
+CLAIM_SPARE_SECS = 5.0
+"""The time by which a claim is longer than KOSTER_TIMEOUT_SECS.
+
+Half of it is for the turn of the host, and half for storing the result.
+"""
+
 _INSIDE = "it redirects to an address that is not public: {}"
 _NAT64 = IPv6Network("64:ff9b::/96")
 
@@ -90,15 +96,18 @@ class Fetcher:
 
         The request uses the connection of *page* (KOSTER_PAGE_META), and revalidates a *stale*
         copy (3.4). KOSTER_TIMEOUT_SECS limits the fetch with its redirects, but not the first wait
-        for the turn of the site's host. An error in ``_DEFECTS`` is raised: a middleware, a
-        download handler or this package has a defect, and the site has not failed.
+        for the turn of the site's host: LateError is raised if the claim could end meanwhile. An
+        error in ``_DEFECTS`` is raised: a middleware, a download handler or this package has a
+        defect, and the site has not failed.
         """
         self._stats.inc_value("robotstxt/request_count")
         if not _can_be_a_name(site.host):
             invalid = CannotResolveHostError("no host has such a name")
             return self._no_answer(invalid, no_such_host=True)
         async with AsyncExitStack() as visit:
-            await visit.enter_async_context(self._visit_to(site, site.robots_url))
+            if self._visit is not None:
+                turn = visit.enter_async_context(self._visit(site, site.robots_url))
+                await self._clock.within(CLAIM_SPARE_SECS / 2, turn)
             transfer = Transfer(self._crawler, self._config, page, stale)
             if not self._under_way:
                 # Connected only during fetches, because Scrapy sends the signal for pages, too.
@@ -145,8 +154,7 @@ class Fetcher:
                 # itself, and a redirect leads to another host.
                 is_cancelled = transfer.is_over or Engine(self._crawler).is_closing
                 is_of_site = not (is_cancelled or transfer.is_proxied or hop)
-                unknown = is_of_site and await _is_unknown(url)
-                return self._no_answer(error, no_such_host=unknown)
+                return self._no_answer(error, no_such_host=is_of_site and await _is_unknown(url))
             if isinstance(answer, NoAnswer):
                 return answer
             if hop and _leads_inside(transfer.address, network):  # a name with an internal address

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,11 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster import signals
+from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.decision import checked_watch
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
+from scrapy_koster.crawl.fetching.fetcher import CLAIM_SPARE_SECS
 from scrapy_koster.crawl.states import Facts
 from scrapy_koster.protocol.access import (
     Answer,
@@ -56,8 +59,6 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.usage_lines import UsageLines
 
-# A claim lasts for KOSTER_TIMEOUT_SECS and this time, because the result has to be stored, too.
-_CLAIM_SPARE_SECS = 5.0
 # The mean sleep before the next look at the storage, while another process has the claim.
 _LOOK_SECS = 0.4
 
@@ -180,8 +181,10 @@ class Retriever:
                     return
                 self.fetching.add(state)
                 if not held_secs:
-                    await self._fetch(state, page, began)
-                    return
+                    with suppress(LateError):  # another visit to the host came first: claim again
+                        await self._fetch(state, page, began)
+                        return
+                    await self.store.release(state.site)
 
     async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
         """Fetch the robots.txt, store the result, and replace the facts about the site."""
@@ -194,8 +197,7 @@ class Retriever:
         if self.noted_visit is not None:
             known = await self.noted_visit(state, known)
         if self.archiver is not None:
-            exchanges = result.exchanges
-            known = self.archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
+            known = self.archiver.learnt(state.site, known, Source.FETCHED, result.exchanges, stale)
         self.announcer.learnt(state.site, known, result)
         await self.store.put(state.site, known)
         facts = await self._read(state, last_copy(known), page)
@@ -218,7 +220,7 @@ class Retriever:
         A stored copy or failure that is newer than the known one is learnt. If it settles an
         unknown site, nothing is claimed.
         """
-        secs = self.config.timeout_secs + _CLAIM_SPARE_SECS
+        secs = self.config.timeout_secs + CLAIM_SPARE_SECS
         is_first = state.known is None
         claimed = await self.store.claim(state.site, secs=secs, unless_known=is_first)
         await self._take_stored(state, claimed.known, page)

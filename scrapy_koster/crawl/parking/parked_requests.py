@@ -119,9 +119,7 @@ class ParkedRequests:
             self._backup.add(place, request)
 
     def _queue(self, name: str) -> SiteQueue:
-        if name not in self._queues:
-            self._queues[name] = SiteQueue(name)
-        return self._queues[name]
+        return self._queues.setdefault(name, SiteQueue(name))
 
     def waiting_in(self, name: str) -> int:
         """Return the number of requests that wait in the queue of *name*, a site or a host.
