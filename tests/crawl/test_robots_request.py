@@ -75,7 +75,7 @@ def test_credentials_go_to_the_host_of_the_page(scheme: str, url: str, passed: b
 
 
 def test_it_is_asked_for_by_itself() -> None:
-    """That nothing is done to it which a middleware does to pages is seen in test_crawl_fetch.py."""
+    """Switches of pages have no effect on it: see test_crawl_fetch.py."""
     request = asked(Request("http://fict.org/page", cookies={"a": "b"}), KOSTER_TIMEOUT_SECS=9)
     assert request.meta["koster_robotstxt"]
     assert request.meta["download_timeout"] == 10.0
