@@ -150,6 +150,7 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
                     return
 
     monkeypatch.setattr("scrapy_koster.crawl.assembly.Retriever", ClaimsFirst)
+    monkeypatch.setattr("scrapy_koster.crawl.fetching.fetcher.CLAIM_SPARE_SECS", 1e9)
     first_broken(
         simulated,
         "a site is asked by whose claim it is",
