@@ -7,6 +7,7 @@ sites are a third process. Memory and CPU time say something on a busy machine, 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -92,12 +93,15 @@ class Crawls:
         arguments |= {"urls": urls, "settings": {**common, **settings}}
         web.counts()
         out = self._folder / "counted"
+        # With bytecode, as an installed package has: else each crawl compiles this one.
+        environ = {key: os.environ[key] for key in os.environ if key != "PYTHONDONTWRITEBYTECODE"}
         done = subprocess.run(
             [*(_counting(out) if counts else ()), sys.executable, str(ONE_CRAWL)],
             input=json.dumps(arguments),
             capture_output=True,
             text=True,
             check=True,
+            env=environ,
         )
         found: dict[str, Any] = json.loads(done.stdout)
         if counts:
