@@ -33,7 +33,7 @@ def utc(seconds: float) -> str:
     """Return *seconds* since the epoch as a time in ISO 8601, without fractions."""
     epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
     whole = int(min(max(seconds, 0.0), _LAST_SECOND))
-    return (epoch + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (epoch + timedelta(seconds=whole)).isoformat().replace("+00:00", "Z")
 
 
 def because_of(ruling: Ruling, robot: str) -> str:
