@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -152,17 +151,17 @@ class StorageCalls:
         self, method: str, *args: Any, read: Callable[[Any], Any] = lambda _: True, **how: Any
     ) -> Any | None:
         """Return the result of *method*, read by *read*. None if the storage fails or pauses."""
-        self._hanging = [call for call in self._hanging if not call.outcome.done()]
+        self._hanging = [call for call in self._hanging if not call.outcome]
         if self._hanging or self._clock.now() < self._rests_until:
             self._stats.inc_value("koster/storage/error")
             return None
-        call = _Call(method, args, how, Future())
+        call = _Call(method, args, how, [])
         try:
             if self._config.storage.blocking:
                 await self._in_thread(call)
             else:
                 self._make([call])
-            result = read(_checked(call.outcome.result()))
+            result = read(_checked(*call.outcome))
         except CANCELLED:  # the crawl or the loop ends, and the storage has not failed
             raise
         except Exception as error:  # noqa: BLE001  # an error of the project's storage
@@ -220,7 +219,7 @@ class StorageCalls:
         except BaseException as error:  # noqa: BLE001  # ``_checked`` raises it in the loop
             outcomes = [error] * len(calls)
         for call, outcome in zip(calls, outcomes, strict=True):
-            call.outcome.set_result(outcome)
+            call.outcome.append(outcome)
 
     def _opened(self) -> Storage:
         with self._opening:
@@ -238,8 +237,8 @@ class _Call(NamedTuple):
     method: str
     args: tuple[Any, ...]
     how: dict[str, Any]
-    outcome: Future[Any]
-    """The return value of the method, or the raised exception as a value."""
+    outcome: list[Any]
+    """The return value of the method, or the raised exception as a value. Empty until the end."""
 
 
 def _checked(outcome: Any) -> Any:
