@@ -211,11 +211,9 @@ class Announcer:
             self._name("answers again", state, status=copy.status)
         if now in (Standing.OBEYED, before):
             return
-        values: dict[str, object] = {"status": copy.status, "until": utc(copy.expires)}
-        if now is Standing.RESTRICTED:
-            self._name("restricted", state, **values)
-        else:
-            self._name("no rules", state, what=_without_what(now, copy), **values)
+        kind = "restricted" if now is Standing.RESTRICTED else "no rules"
+        what, until = _without_what(now, copy), utc(copy.expires)
+        self._name(kind, state, status=copy.status, until=until, what=what)
 
     def replays(self, state: SiteState, step: Obey | Pass) -> None:
         """Set the first status of a site in a crawl from the HTTP cache, without a message."""
