@@ -12,29 +12,32 @@ from typing import ClassVar
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import OCTETS_MAX, decoded, encoded, site_named
-from scrapy_koster.storage.latest import supersedes
+from scrapy_koster.storage.latest import LATE_SECS, learnt
 from scrapy_koster.storage.port import Claimed, Setting, Settings, StorageError, held_secs
 
 _APPLICATION_ID = 0x4B6F7374  # "Kost"
-_VERSION = 7
-_TABLES = {
-    "known": "(site TEXT, robot TEXT, known BLOB, PRIMARY KEY (site, robot))",
-    "claim": "(site TEXT, robot TEXT, owner TEXT, until REAL, PRIMARY KEY (site, robot))",
-    "visit": "(host TEXT PRIMARY KEY, visited REAL)",
-}
-# A value of more than OCTETS_MAX bytes comes from another program, and might fill the memory.
-_GET = "SELECT known FROM known WHERE site = ? AND robot = ? AND length(known) <= ?"
-_PUT = "INSERT OR REPLACE INTO known VALUES (?, ?, ?)"
-# A claim is a single statement, which is atomic without a transaction. A claim of another owner
-# stays unless it has expired, or was written by a wrong clock.
-_CLAIM = (
-    "INSERT INTO claim SELECT ?, ?, ?, ? WHERE ? OR NOT EXISTS"
-    " (SELECT 1 FROM known WHERE site = ? AND robot = ?) ON CONFLICT (site, robot) DO UPDATE"
-    " SET owner = excluded.owner, until = excluded.until WHERE owner = excluded.owner"
-    " OR NOT (ifnull(until, 0) > ? AND until <= ?)"
+_VERSION = 8
+_TABLES = (
+    "site (site TEXT, robot TEXT, known, learnt REAL, owner, until, PRIMARY KEY (site, robot))",
+    "visit (host TEXT PRIMARY KEY, visited REAL)",
 )
-_HELD = "SELECT max(until + 0.0 - ?) FROM claim WHERE site = ? AND robot = ? AND owner <> ?"
-_RELEASE = "DELETE FROM claim WHERE site = ? AND robot = ? AND owner = ?"
+# Each of these is a single statement, which is atomic without a transaction.
+# A value of more than OCTETS_MAX bytes comes from another program, and might fill the memory.
+_GET = "SELECT known FROM site WHERE site = ? AND robot = ? AND length(known) <= ?"
+# The condition is that of ``supersedes``.
+_PUT = (
+    "INSERT INTO site (site, robot, known, learnt) VALUES (?, ?, ?, ?) ON CONFLICT (site, robot)"
+    " DO UPDATE SET known = excluded.known, learnt = excluded.learnt, owner = nullif(owner, ?)"
+    " WHERE NOT (ifnull(learnt, 0) > excluded.learnt AND learnt <= ?)"
+)
+# A claim of another owner stays unless it has expired, or was written by a wrong clock.
+_CLAIM = (
+    "INSERT INTO site (site, robot, owner, until) VALUES (?, ?, ?, ?) ON CONFLICT (site, robot)"
+    " DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE (? OR known IS NULL)"
+    " AND (owner IS NULL OR owner = excluded.owner OR NOT (ifnull(until, 0) > ? AND until <= ?))"
+)
+_HELD = "SELECT max(until + 0.0 - ?) FROM site WHERE site = ? AND robot = ? AND owner <> ?"
+_RELEASE = "UPDATE site SET owner = NULL WHERE site = ? AND robot = ? AND owner = ?"
 _VISITED = "SELECT visited + 0.0 FROM visit WHERE host = ?"
 
 
@@ -73,10 +76,11 @@ class SQLiteStorage:
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Commit *copy* if it ``supersedes`` the stored value. End the claim of *owner*."""
         key = self._key(site)
-        with self._transaction() as connection:
-            if supersedes(copy, self._stored(key)):
-                connection.execute(_PUT, (*key, encoded(copy)))
-            connection.execute(_RELEASE, (*key, owner))
+        with self._errors():
+            time = learnt(copy)
+            given = (*key, encoded(copy), time, owner, time + LATE_SECS)
+            if not self._connection.execute(_PUT, given).rowcount:
+                self._connection.execute(_RELEASE, (*key, owner))
 
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
@@ -87,7 +91,7 @@ class SQLiteStorage:
             # The usual case: most stored copies are fresh, so no claim is written.
             if unless_known and (known := self._stored(key)) is not None:
                 return Claimed(known, 0.0)
-            given = (*key, owner, now + secs, not unless_known, *key, now, now + 2 * secs)
+            given = (*key, owner, now + secs, not unless_known, now, now + 2 * secs)
             if execute(_CLAIM, given).rowcount:
                 return Claimed(None if unless_known else self._stored(key), 0.0)
             (left,) = execute(_HELD, (now, *key, owner)).fetchone()
@@ -104,7 +108,9 @@ class SQLiteStorage:
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
         """Commit a visit to *host*, or return the seconds to wait. See ``Pacing.visit``."""
-        with self._transaction() as connection:
+        with self._errors(), self._connection as connection:
+            # Lock before the read. After a plain BEGIN, the write fails if another process writes.
+            connection.execute("BEGIN IMMEDIATE")
             row = None if begun else connection.execute(_VISITED, (host,)).fetchone()
             left = 0.0 if row is None else held_secs((row[0] or 0.0) + secs - now, secs)
             if not left:
@@ -113,7 +119,7 @@ class SQLiteStorage:
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over the valid rows of the robot. Other processes may write meanwhile."""
-        query = "SELECT site FROM known WHERE robot = ? ORDER BY site"
+        query = "SELECT site FROM site WHERE robot = ? AND known IS NOT NULL ORDER BY site"
         with self._errors():
             names = self._connection.execute(query, (self._robot,)).fetchall()
         for site in filter(None, (site_named(name) for (name,) in names)):
@@ -123,12 +129,12 @@ class SQLiteStorage:
     def robots(self) -> list[str]:
         """Return the names of the robots that have rows, sorted."""
         with self._errors():
-            rows = self._connection.execute("SELECT DISTINCT robot FROM known ORDER BY robot")
-            return [str(name) for (name,) in rows]
+            query = "SELECT DISTINCT robot FROM site WHERE known IS NOT NULL ORDER BY robot"
+            return [str(name) for (name,) in self._connection.execute(query)]
 
     def forget(self, site: Site) -> bool:
         """Delete the row of *site*. Return False if there was no row."""
-        query = "DELETE FROM known WHERE site = ? AND robot = ?"
+        query = "DELETE FROM site WHERE site = ? AND robot = ? AND known IS NOT NULL"
         with self._errors():
             return self._connection.execute(query, self._key(site)).rowcount > 0
 
@@ -139,13 +145,6 @@ class SQLiteStorage:
 
     def _key(self, site: Site) -> tuple[str, str]:
         return str(site), self._robot
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._errors(), self._connection as connection:
-            # Lock before the read. After a plain BEGIN, the write fails if another process writes.
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -205,9 +204,10 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    for name, columns in _TABLES.items():
-        # Tables of an earlier version are deleted, so their copies are fetched again.
+    # Tables of an earlier version are deleted, so their copies are fetched again.
+    for name in ("known", "claim", "visit"):
         connection.execute(f"DROP TABLE IF EXISTS {name}")
-        connection.execute(f"CREATE TABLE {name} {columns}")
+    for table in _TABLES:
+        connection.execute(f"CREATE TABLE {table}")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {_VERSION}")

@@ -101,7 +101,7 @@ CLAIMED = {
 @pytest.mark.parametrize("change", CLAIMED.values(), ids=CLAIMED)
 def test_a_tampered_claim(storage: SQLiteStorage, path: Path, change: str) -> None:
     storage.claim(A, "a", now=1000.0, secs=10.0)
-    execute(path, f"UPDATE claim SET {change}")
+    execute(path, f"UPDATE site SET {change}")
     claimed = storage.claim(A, "b", now=1000.0, secs=10.0)
     assert claimed.held_secs == (10.0 if change.startswith("owner") else 0.0)
     assert storage.claim(A, "b", now=1010.0, secs=10.0).held_secs == 0.0
@@ -135,8 +135,7 @@ def test_one_claims_a_site_whose_rows_are_invalid(
     storage: SQLiteStorage, path: Path, until: str
 ) -> None:
     row = "'http://a.example', ''"
-    execute(path, f"INSERT INTO known VALUES ({row}, 'x')")
-    execute(path, f"INSERT INTO claim VALUES ({row}, 'z', {until})")
+    execute(path, f"INSERT INTO site VALUES ({row}, 'x', 0, 'z', {until})")
     held = [
         storage.claim(A, owner, now=1e9, secs=9.0, unless_known=True).held_secs for owner in "xyx"
     ]
@@ -192,9 +191,9 @@ def test_a_file_cut_off_in_the_middle(path: Path, kept: float) -> None:
 
 def test_a_newer_version(path: Path) -> None:
     SQLiteStorage(str(path)).close()
-    execute(path, "PRAGMA user_version = 8")
+    execute(path, "PRAGMA user_version = 9")
     before = path.read_bytes()
-    assert "version 8, made by a newer scrapy-koster" in refusal(path)
+    assert "version 9, made by a newer scrapy-koster" in refusal(path)
     assert path.read_bytes() == before
 
 
@@ -276,7 +275,7 @@ def test_no_room_on_the_disk(path: Path) -> None:
 def test_a_tampered_row(storage: SQLiteStorage, path: Path, change: str) -> None:
     storage.put(A, COPY)
     storage.put(B, COPY)
-    execute(path, f"UPDATE known SET {change} WHERE site = '{A}'")
+    execute(path, f"UPDATE site SET {change} WHERE site = '{A}'")
     assert storage.get(A) is None
     assert dict(storage.sites()) == {B: COPY}
     storage.put(A, COPY)
@@ -297,4 +296,4 @@ def test_a_file_of_an_earlier_version_is_rebuilt(path: Path, version: int) -> No
         assert storage.get(A) is None
         storage.put(A, COPY)
         assert storage.get(A) == COPY
-    assert execute(path, "PRAGMA user_version") == [(7,)]
+    assert execute(path, "PRAGMA user_version") == [(8,)]
