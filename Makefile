@@ -62,7 +62,7 @@ LOOP_TESTS ?=
 OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _start.py _waiting.py)
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
-RUNS := test-long-crawls test-long-waiting test-reactorless-first test-reactorless-second test-covered-units test-long \
+RUNS := test-long-crawls test-reactorless-first test-reactorless-second test-covered-units test-long \
 	test-many test-reactor test-browser
 
 .PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench soak clean install
@@ -135,14 +135,9 @@ test-reactorless-second: $(TEST)
 test-long: $(TEST)
 	$(PYTEST) -m 'long and not timed and not crawl and not browser'
 
-LONG_CRAWLS = $(PYTEST) --many -m 'long and not timed and crawl'
-
+# Most of these wait for a clock.
 test-long-crawls: $(TEST)
-	$(LONG_CRAWLS) --ignore=tests/crawls/test_crawl_waiting.py
-
-# By itself: one run of both would be the last to end.
-test-long-waiting: $(TEST)
-	$(LONG_CRAWLS) tests/crawls/test_crawl_waiting.py
+	$(PYTEST) $(PARALLEL) --many -m 'long and not timed and crawl'
 
 test-browser: $(TEST) $(BROWSER)
 	$(PYTEST) -p no:twisted -m browser
