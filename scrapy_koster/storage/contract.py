@@ -1,4 +1,4 @@
-"""The contract of a storage, as checks that you can run over yours with any test runner.
+"""The contract of a storage, as checks that you can run on your storage with any test runner.
 
     CHECKS = contract.checks(MyStorage)
 
@@ -7,9 +7,9 @@
         check(lambda robot: MyStorage(tmp_path / "robots", robot))
 
 A check opens two storages of the robot "a" and one of the robot "b" at the same empty place, as
-three processes do, uses the storages, and closes them. The check raises AssertionError if a promise
-is broken. If processes cannot share your storage, for example a storage in memory, your function
-has to return the same object for every call with the same robot.
+three processes do. Then the check uses and closes the storages. If a promise is broken, the check
+raises AssertionError. If processes cannot share your storage, for example a storage in memory, your
+function has to return the same object for every call with the same robot.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def fields_of(known: Known) -> tuple[Fields, Fields]:
 def known_from(copy: Fields, failure: Fields) -> Known:
     """Return the copy, or the failure with the copy as ``stale``.
 
-    Raises ValueError for an invalid field.
+    Raises ValueError for an invalid field, or if both are None.
     """
     stale = None if copy is None else Copy(**_checked(copy, _OF_COPY))
     if failure is not None:
@@ -98,7 +98,7 @@ def decoded(octets: bytes) -> Known:
 
 
 def site_named(name: object) -> Site | None:
-    """Return the site with the name *name*, or None if *name* is not the canonical name."""
+    """Return the site with the canonical name *name*, or None if there is no such site."""
     try:
         site = site_of(name) if isinstance(name, str) and _is_text(name) else None
     except ValueError:

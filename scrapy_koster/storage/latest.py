@@ -16,7 +16,7 @@ from scrapy_koster.protocol.access import (
 from scrapy_koster.protocol.policy import Policy
 
 LATE_SECS = 86400.0
-"""If a stored time is later by more than this, a wrong clock wrote it. See ``supersedes``."""
+"""If a stored time is ahead of a new time by more than this, a wrong clock wrote it."""
 
 
 def supersedes(new: Known, old: Known | None) -> bool:

@@ -60,7 +60,7 @@ class Setting:
     in_data_dir: bool = False
     """Whether the value is a path, and a relative path is below Scrapy's data directory."""
     wanted: str = ""
-    """The valid values, such as "a path". If set, a message has these words, not the error's."""
+    """The valid values, such as "a path". If set, it replaces the error's text in the message."""
 
     @classmethod
     def path(cls, default: str) -> Setting:
@@ -118,10 +118,10 @@ class Storage(Protocol):
         """Return the copy or failure of *site*, or None if no valid value is stored."""
 
     def put(self, site: Site, copy: Known) -> None:
-        """Store *copy*, a copy or failure, durably if *copy* ``supersedes`` the stored value."""
+        """If *copy*, a copy or failure, ``supersedes`` the stored value, store *copy* durably."""
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over the stored sites of the robot, even if sites change meanwhile."""
+        """Iterate over the stored sites of the robot. Sites may change during the iteration."""
 
     def robots(self) -> list[str]:
         """Return the names of the robots that have stored sites, sorted."""
@@ -172,8 +172,7 @@ class Pacing(Protocol):
         """Record a visit to *host* at the time *now* and return 0.0, unless *now* is too early.
 
         Visits must be *secs* apart. If the last visit was more recent, return the remaining seconds
-        and record no visit. With *begun*, the visit is recorded in any case. The call is
-        atomic.
+        and record no visit. With *begun*, record the visit in any case. The call is atomic.
         """
 
 

@@ -32,7 +32,7 @@ _SCANNED_AT_ONCE = 1000
 _VALUE_MAX = OCTETS_MAX + 64
 
 # In _RELEASE, _CLAIM and _PUT: KEYS[1] the copy or failure, KEYS[2] the claim; ARGV[1] the owner.
-# If another program has put a value of another type there, pcall returns a table.
+# If another program has put a value of another type into a key, pcall returns a table.
 _RELEASE = "if redis.pcall('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end"
 # ARGV: owner, milliseconds, the last byte to read, 1 for unless_known. A claim without an end, or
 # with an end too far ahead (see port.held_secs), is void.
@@ -191,7 +191,7 @@ class RedisStorage:
         return self._send(bool, "DEL", self._key("known", site))
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over the valid values of the robot. Other processes may write meanwhile."""
+        """Iterate over the valid values of the robot, even while other processes write."""
         names = sorted({name for name, robot in self._stored() if robot == self._robot})
         for site in filter(None, map(site_named, names)):
             if (known := self.get(site)) is not None:
@@ -210,7 +210,7 @@ class RedisStorage:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn errors into StorageError with the server's address. Raise one if closed."""
+        """Raise StorageError if closed. Turn errors into StorageError with the server's address."""
         if self._is_closed:
             raise StorageError("the storage is closed: open a new one")
         try:

@@ -102,7 +102,7 @@ class SQLiteStorage:
             return self.claim(site, owner, now=now, secs=secs)
 
     def release(self, site: Site, owner: str) -> None:
-        """Delete the claim of *owner*, if any."""
+        """End the claim of *owner*, if any."""
         with self._errors():
             self._connection.execute(_RELEASE, (*self._key(site), owner))
 
@@ -118,7 +118,7 @@ class SQLiteStorage:
             return left
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over the valid rows of the robot. Other processes may write meanwhile."""
+        """Iterate over the valid values of the robot, even while other processes write."""
         query = "SELECT site FROM site WHERE robot = ? AND known IS NOT NULL ORDER BY site"
         with self._errors():
             names = self._connection.execute(query, (self._robot,)).fetchall()
@@ -127,13 +127,13 @@ class SQLiteStorage:
                 yield site, known
 
     def robots(self) -> list[str]:
-        """Return the names of the robots that have rows, sorted."""
+        """Return the names of the robots that have values, sorted."""
         with self._errors():
             query = "SELECT DISTINCT robot FROM site WHERE known IS NOT NULL ORDER BY robot"
             return [str(name) for (name,) in self._connection.execute(query)]
 
     def forget(self, site: Site) -> bool:
-        """Delete the row of *site*. Return False if there was no row."""
+        """Delete the value of *site*, with any claim. Return False if there was no value."""
         query = "DELETE FROM site WHERE site = ? AND robot = ? AND known IS NOT NULL"
         with self._errors():
             return self._connection.execute(query, self._key(site)).rowcount > 0
@@ -181,8 +181,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
             # Read again: another process may have created the tables while this process waited.
             if _version(connection) != _VERSION:
                 _create(connection)
-    # The switch to WAL fails if another process uses the file. Readers wait for writers until a
-    # later process can switch.
+    # The switch to WAL fails if another process uses the file. Without WAL, readers wait for
+    # writers. The next process that opens the file tries again.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")

@@ -75,7 +75,7 @@ class Archiver:
         return archived
 
     def close(self) -> None:
-        """End the file, and write its index."""
+        """Close the file of the archive, and write its index."""
         try:
             self._evidence.close()
         except Exception as error:  # noqa: BLE001  # a full disk must not end the crawl
@@ -94,7 +94,7 @@ class Archiver:
 
 
 def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], Record]:
-    """Return a function that takes the name of a file, and makes its warcinfo record.
+    """Return a function that takes a file name, and returns the warcinfo record of the file.
 
     The record has the software and the settings of the crawl, and the name of *robot*, for which
     the crawl decides. *began* is the start of the crawl, in seconds since the epoch.
@@ -124,7 +124,7 @@ def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], R
 def decisive(settings: BaseSettings) -> dict[str, Any]:
     """Return the KOSTER_ settings that affect decisions, by name.
 
-    The settings of storages are left out, because they can be secret.
+    The settings of storages are left out, because a value can be secret.
     """
     names = DEFAULTS.keys() - STORAGE_SETTINGS.keys() - _UNDECISIVE
     return {name: settings.get(name, DEFAULTS[name]) for name in names}

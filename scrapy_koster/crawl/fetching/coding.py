@@ -25,7 +25,7 @@ _NO_CODING = re.compile(
 
 
 def codings_in(value: str) -> list[str]:
-    """Return the codings in a Content-Encoding, in lower case. Other words are left out."""
+    """Return the codings in a Content-Encoding, in lower case, without words of ``_NO_CODING``."""
     words = (word.strip().lower() for word in value.split(","))
     return [word for word in words if not _NO_CODING.fullmatch(word)]
 
@@ -55,7 +55,7 @@ def is_gzip(body: bytes) -> bool:
 
 
 def gunzipped(body: bytes, limit: int) -> bytes | None:
-    """Return a gzip file unpacked, at most *limit* + 1 bytes; None if it is broken or cut."""
+    """Return the gzip file *body* unpacked, at most *limit* + 1 bytes; None if broken or cut."""
     return _whole(body, limit, _GZIP)
 
 

@@ -57,7 +57,7 @@ _DEFECTS = (
 CLAIM_SPARE_SECS = 5.0
 """The time by which a claim is longer than KOSTER_TIMEOUT_SECS.
 
-Half of it is for the turn of the host, and half for storing the result.
+Half of this time is for waiting for the host's turn, and half for storing the result.
 """
 
 _INSIDE = "it redirects to an address that is not public: {}"
@@ -92,13 +92,13 @@ class Fetcher:
         self._under_way = 0
 
     async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
-        """Return the answer of *site* to a request for its robots.txt, or the failure.
+        """Return the answer of *site* to a request for its robots.txt, or a NoAnswer.
 
-        The request uses the connection of *page* (KOSTER_PAGE_META), and revalidates a *stale*
-        copy (3.4). KOSTER_TIMEOUT_SECS limits the fetch with its redirects, but not the first wait
-        for the turn of the site's host: LateError is raised if the claim could end meanwhile. An
-        error in ``_DEFECTS`` is raised: a middleware, a download handler or this package has a
-        defect, and the site has not failed.
+        The request is sent like *page* (KOSTER_PAGE_META), and revalidates a *stale* copy (3.4).
+        KOSTER_TIMEOUT_SECS limits the fetch with its redirects, but not the first wait for the turn
+        of the site's host. LateError is raised if this wait is too long for the claim. An error in
+        ``_DEFECTS`` is raised: a middleware, a download handler or this package has a defect, and
+        the site has not failed.
         """
         self._stats.inc_value("robotstxt/request_count")
         if not _can_be_a_name(site.host):
@@ -149,9 +149,8 @@ class Fetcher:
                 async with self._visit_to(site, url) if hop else first:
                     answer = await transfer.get(url)
             except CannotResolveHostError as error:
-                # This error shows that the site's host is unknown only if the host was looked up:
-                # Twisted also raises the error for a cancelled lookup, a proxy looks up the name
-                # itself, and a redirect leads to another host.
+                # The error does not show that the site's host is unknown if the lookup was
+                # cancelled, if the request used a proxy, or after a redirect to another host.
                 is_cancelled = transfer.is_over or Engine(self._crawler).is_closing
                 is_of_site = not (is_cancelled or transfer.is_proxied or hop)
                 return self._no_answer(error, no_such_host=is_of_site and await _is_unknown(url))
@@ -177,9 +176,9 @@ def _leads_inside(host: str | None, network: str) -> bool:
 def network_of(host: str) -> str:
     """Return the internal network of *host*: "loopback", "link-local" or "private".
 
-    The result is "" for a public address, and for a name except localhost and its subdomains. An
-    IPv4 address can be written in all ways that the system reads: with fewer numbers, octal, or
-    hexadecimal.
+    The result is "" for a public address or a name, but "loopback" for localhost and its
+    subdomains. An IPv4 address can be written in all ways that the system reads: with fewer
+    numbers, octal, or hexadecimal.
     """
     host = host.strip("[]").rstrip(".").lower()
     if host == "localhost" or host.endswith(".localhost"):

@@ -1,10 +1,10 @@
 """Limits the number of sites that wait for a robots.txt, and of robots.txt fetched at once.
 
 The scheduler takes requests from the wrapped queue to find new sites. A new site costs memory and a
-fetch, and delays the pages of known sites. So the scheduler stops while too many sites are *young*.
-A young site has not failed, and has waited for less than half a second. An older site may hang, and
-must not stop the scheduler. All waiting sites have a higher limit, so that in an outage the
-scheduler does not empty the queue.
+fetch, and delays the pages of known sites. So the scheduler pauses while too many sites are
+*young*: a young site has not failed, and has waited for less than half a second. A site that waits
+longer may hang, and must not stop the scheduler. The number of all waiting sites has a higher
+limit, so that in an outage the scheduler does not empty the queue.
 
 A fetch holds a socket. Sites that have failed may hang again, so they share a quarter of the
 sockets. The other sites share the rest.
@@ -60,7 +60,7 @@ class LookaheadLimit:
         self._young: dict[SiteState, Instant] = {}
         """Young sites, the oldest first, with the time when their wait began.
 
-        ``is_full`` removes sites that are no longer young, if there are too many.
+        If the limit is reached, ``is_full`` removes sites that are no longer young.
         """
         self._timer: CallLaterResult | None = None
         self._failed = DeferredSemaphore(max(1, sockets // 4))

@@ -95,7 +95,7 @@ class Retriever:
     under_way: set[SiteState] = field(default_factory=set, init=False)
     """Sites with an attempt in progress. The attempt may still wait for a turn or a socket."""
     fetching: set[SiteState] = field(default_factory=set, init=False)
-    """Sites under way whose robots.txt is fetched by this or another process, or parsed."""
+    """Sites in ``under_way`` whose robots.txt is being fetched by any process, or parsed."""
     _tasks: set[Deferred[None]] = field(default_factory=set, init=False)
     _closing: bool = field(default=False, init=False)
 
@@ -126,8 +126,8 @@ class Retriever:
         self.cancel()
         for task in list(self._tasks):
             await maybe_deferred_to_future(task)
-        # asyncio does not run a task that is cancelled before its first step, so ``_run`` has not
-        # removed the site of this task.
+        # asyncio never runs a task that is cancelled before the task has begun. So ``_run`` has not
+        # removed the site of such a task.
         self.under_way.clear()
         if self.archiver is not None:
             self.archiver.close()
@@ -174,7 +174,7 @@ class Retriever:
             if self.turn_to_ask is not None:
                 await self.turn_to_ask(state)
             async with self.limit.socket(state):
-                # Claim after the wait for the socket, or the claim would expire meanwhile.
+                # Claim after the wait for the socket: during a long wait, a claim could expire.
                 if not self._is_settled(state):
                     held_secs = await self._claimed(state, page)
                 if self._is_settled(state):
@@ -217,8 +217,8 @@ class Retriever:
     async def _claimed(self, state: SiteState, page: Request) -> float:
         """Claim the site. Return the remaining seconds of another process's claim, or 0.
 
-        A stored copy or failure that is newer than the known one is learnt. If it settles an
-        unknown site, nothing is claimed.
+        A stored copy or failure that is newer than the known one is learnt. If the site was unknown
+        before and is settled by this, nothing is claimed.
         """
         secs = self.config.timeout_secs + CLAIM_SPARE_SECS
         is_first = state.known is None
@@ -267,7 +267,7 @@ class Retriever:
     async def _read(self, state: SiteState, copy: Copy | None, page: Request) -> Facts:
         """Return the facts in the file of *copy*, or the known facts if the file is unchanged.
 
-        The facts are empty if there is no *copy*, or no file with rules that decide.
+        The facts are empty without a *copy*, or if no rules decide, for example after a 404.
         """
         if copy is None or standing_of(copy, self.config.policy).access is not Access.BY_RULES:
             return Facts()
@@ -304,7 +304,7 @@ class Retriever:
 
 
 def _met(stored: Known, known: Known | None, *, now: float) -> Known:
-    """Return *stored*. The ``since`` of a failure becomes the first failure in this crawl.
+    """Return *stored*. A failure gets the ``since`` of the *known* failure, or else *now*.
 
     So a crawl waits for the whole KOSTER_DEFER_LIMIT_SECS, even if the site failed before.
     """
@@ -314,7 +314,7 @@ def _met(stored: Known, known: Known | None, *, now: float) -> Known:
 
 
 def _decisive(known: Known, *, now: float, policy: Policy) -> Known:
-    """Return *known*. A copy, or the failure of a site given up, is valid for a second or more.
+    """Return *known*, valid for a second or more if it is a copy, or if the site is given up.
 
     Storing and parsing take time. Without this second, a short life could be over before the
     waiting requests are decided.

@@ -22,7 +22,10 @@ _LIMITED = {"AiohttpDownloadHandler", "HttpxDownloadHandler"}
 
 
 def make_room(settings: BaseSettings) -> None:
-    """Wrap limited handlers in DOWNLOAD_HANDLERS, to give them connections for robots.txt."""
+    """Wrap limited handlers in DOWNLOAD_HANDLERS, to give them connections for robots.txt.
+
+    Without a reactor, Scrapy's default handler is wrapped, too.
+    """
     has_reactor = settings.getbool("TWISTED_REACTOR_ENABLED", default=True)
     given = settings["DOWNLOAD_HANDLERS"]
     for scheme in ("http", "https"):
@@ -46,7 +49,7 @@ def _is_limited(handler: Any) -> bool:
 
 
 def is_of_scrapy(handler: object) -> bool:
-    """Return whether *handler*, in DOWNLOAD_HANDLERS, is a RoomyHandler of Scrapy's default."""
+    """Return whether *handler*, a value of DOWNLOAD_HANDLERS, wraps Scrapy's default handler."""
     return isinstance(handler, RoomyHandler) and handler.is_default
 
 
@@ -77,7 +80,7 @@ class RoomyHandler:
         return build_from_crawler(handler, view)
 
     from_crawler = __call__
-    """Scrapy calls ``from_crawler``, but accepts only an object that is callable, too."""
+    """Scrapy calls ``from_crawler``. But ``load_object`` accepts only callable objects."""
 
 
 class _WithSettings:

@@ -49,8 +49,8 @@ class StorageCalls:
 
     A storage whose ``blocking`` is False is called in the loop. For a storage with
     ``call_together``, like RedisStorage, one thread makes the waiting calls together. Up to eight
-    threads call any other storage. After a failed or hanging call, the crawl goes on as if nothing
-    were stored, except in ``visit``. The first failure is logged.
+    threads call another blocking storage. After a failed or hanging call, the crawl goes on as if
+    nothing were stored, except in ``visit``. The first failure is logged.
     """
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
@@ -76,7 +76,7 @@ class StorageCalls:
         self._rests_until = LONG_AGO
         self._fails_since = NEVER
         self._visits_fail_since = LONG_AGO
-        """``LONG_AGO`` before the first successful call, ``NEVER`` while visits succeed."""
+        """When visits began to fail, or ``NEVER``. ``LONG_AGO`` until a call has succeeded."""
         self._closed = False
 
     async def open(self) -> None:
@@ -115,12 +115,12 @@ class StorageCalls:
             await self._call("release", site, self._owner)
 
     async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:
-        """Return the seconds until a visit to *host* may begin, 0 if it may begin now.
+        """Return the seconds until a visit to *host* can begin, or 0 if it can begin now.
 
-        The storage records a visit that may begin, so that the visits of all its processes are
-        *secs* apart. A visit that has *begun* is recorded in any case. If a storage fails after it
-        has worked, the visits of other processes are unknown. Then no visit begins until the
-        storage answers, for KOSTER_DEFER_LIMIT_SECS at most.
+        If the visit can begin now, the storage records it, so that the visits of all processes are
+        *secs* apart. With *begun*, the visit has begun already, and is recorded in any case. If a
+        storage fails after successful calls, the visits of other processes are unknown. Then no
+        visit begins until the storage answers, for KOSTER_DEFER_LIMIT_SECS at most.
         """
         if not self._has_visits:
             return 0.0
@@ -150,7 +150,7 @@ class StorageCalls:
     async def _call(
         self, method: str, *args: Any, read: Callable[[Any], Any] = lambda _: True, **how: Any
     ) -> Any | None:
-        """Return the result of *method*, read by *read*. None if the storage fails or pauses."""
+        """Return the result of *method*, read by *read*. None if the call fails or is not made."""
         self._hanging = [call for call in self._hanging if not call.outcome]
         if self._hanging or self._clock.now() < self._rests_until:
             self._stats.inc_value("koster/storage/error")
@@ -202,7 +202,7 @@ class StorageCalls:
     # These methods run in a thread if the storage is blocking.
 
     def _make_waiting(self) -> None:
-        """Make up to 64 waiting calls together. An earlier run may have made all of them."""
+        """Make up to 64 waiting calls together. An earlier run may have made this run's call."""
         count = min(len(self._waiting), _TOGETHER)
         if count:
             self._make([self._waiting.popleft() for _ in range(count)])
@@ -238,7 +238,7 @@ class _Call(NamedTuple):
     args: tuple[Any, ...]
     how: dict[str, Any]
     outcome: list[Any]
-    """The return value of the method, or the raised exception as a value. Empty until the end."""
+    """A list with the return value or the raised exception. Empty until the call ends."""
 
 
 def _checked(outcome: Any) -> Any:

@@ -73,14 +73,14 @@ class Transfer:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time limit has passed, at which the current request is cancelled."""
+        """Whether the time limit has passed. Then the current request is cancelled."""
         return self._clock.now() >= self._until
 
     async def get(self, url: str) -> Answer | NoAnswer:
-        """Return the answer to a request for *url*, or the failure.
+        """Return the answer to a request for *url*, or a NoAnswer.
 
-        A downloader middleware can replace the request, or answer in place of the site.
-        Errors of the download are raised.
+        A downloader middleware can replace the request, or answer in place of the site. Errors of
+        the download or of a middleware are raised.
         """
         self._is_plain = not is_zyte_api(self.crawler, url)
         request = robots_request(
@@ -90,23 +90,25 @@ class Transfer:
             self._digest = self.address = ""
             try:
                 result = await through_middlewares(self.crawler, self._send, request)
-            except CANCELLED:  # if not by a handler, the result is not used
+            except CANCELLED:  # by a handler, or by our own code, which ignores the result
                 return NoAnswer("a download handler has cancelled its download")
             finally:
                 self.is_proxied = "proxy" in request.meta
             if isinstance(result, Response):
+                # ``_send`` has decoded a response of the site, but not a response of a middleware.
                 digest = self._digest or digest_of(result.body)
-                result = _without_coding(result, self.config.max_bytes)  # if a middleware answered
+                result = _without_coding(result, self.config.max_bytes)
                 return _answer_of(result, self.config.max_bytes, digest)
             request = result
-            if self.is_over:  # a middleware has replaced a request that was cancelled
+            if self.is_over:  # do not send the replacement of a cancelled request
                 break
         return NoAnswer("a downloader middleware replaces the request again and again")
 
     async def _send(self, request: Request) -> Response:
         """Return the decoded response to *request*. Middlewares can call this several times.
 
-        Raises RuntimeError if a signal handler of the project stops the download.
+        Raises RuntimeError if a signal handler of the project stops the download, and the errors
+        of the download and of ``_without_coding``.
         """
         limit = request.meta[MARK] = AnswerLimit(self.config.max_bytes)
         began = self._clock.epoch()
@@ -150,7 +152,7 @@ def count_bytes(data: bytes, request: Request) -> None:
 def robots_request(
     url: str, page: Request, stale: Copy | None, *, config: Config, plain: bool
 ) -> Request:
-    """Return a request for the robots.txt at *url*, with the connection of *page*.
+    """Return a request for the robots.txt at *url*, sent like *page* (KOSTER_PAGE_META).
 
     A *stale* copy of *url* is revalidated (3.4). With *plain* the request asks for uncompressed
     text. Credentials of *page* are sent only to the host of *page*, and not over http after https.
@@ -179,7 +181,7 @@ def robots_request(
 def _is_elsewhere(url: str, page: Request) -> bool:
     """Return whether credentials of *page* must not be sent to *url*.
 
-    *url* has another host, or leaves https.
+    True if *url* has another host, or is not https although *page* is.
     """
     there, here = site_of(url), site_of(page.url)
     if there is None or here is None:
@@ -188,7 +190,7 @@ def _is_elsewhere(url: str, page: Request) -> bool:
 
 
 def _meta(page: Request, config: Config) -> dict[str, Any]:
-    """Return the meta of a request for a robots.txt with the connection of *page*.
+    """Return the meta of a request for a robots.txt, with the KOSTER_PAGE_META keys of *page*.
 
     The meta also disables retries, redirects, cookies, the HTTP cache and the offsite filter.
     """
@@ -220,15 +222,15 @@ def _is_whole(response: Response) -> bool:
 
 
 def _is_file(response: Response) -> bool:
-    """Return whether *response* has a status (2xx) with which its body is the robots.txt."""
+    """Return whether the body of *response* is a robots.txt, by its status (2xx)."""
     return standing_stated(response.status) is Standing.OBEYED
 
 
 def _without_coding(response: Response, max_bytes: int) -> Response:
     """Return *response* with its body decoded, and without Content-Encoding.
 
-    Raises ResponseDataLossError if a robots.txt cannot be decoded. Another body becomes empty.
-    Scrapy's middleware would decode a cut body without an error.
+    If the body cannot be decoded, a robots.txt raises ResponseDataLossError, and the body of
+    another status becomes empty. Scrapy's middleware would decode a cut body without an error.
     """
     codings = codings_in(_joined(response.headers.getlist("Content-Encoding")))
     response.headers.pop("Content-Encoding", None)
@@ -246,8 +248,8 @@ def _without_coding(response: Response, max_bytes: int) -> Response:
 def _answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAnswer:
     """Return the answer in *response*, with its body cut at *max_bytes* (section 6).
 
-    The answer is a failure if the headers are too long, or a gzip file is broken. *digest* is the
-    digest of the body as received.
+    Returns a NoAnswer if the headers are too long, or if the robots.txt is a broken gzip file.
+    *digest* is the digest of the body as received.
     """
     lines = [(name, _joined(values)) for name, values in dict.items(response.headers)]
     # With most handlers, this is the only limit of the headers.

@@ -49,7 +49,7 @@ LINES = {
     "let through": "Letting requests to %(site)s through (KOSTER_UNAVAILABLE): its robots.txt"
     " cannot be retrieved (%(reason)s)",
 }
-"""Messages about sites, by kind. The first of a kind are logged at INFO, further ones at DEBUG."""
+"""Messages about sites, by kind: the first _SITES_NAMED of a kind at INFO, the rest at DEBUG."""
 
 
 class Announcer:
@@ -65,7 +65,7 @@ class Announcer:
         self._epoch = clock_of(crawler).epoch
 
     def learnt(self, site: Site, known: Known, result: Answer | NoAnswer | None = None) -> None:
-        """Log and count *known*, and send its signal.
+        """Log and count *known*, and send ``robots_retrieved``.
 
         *result* is the result of the fetch, or None if *known* comes from the storage.
         """
@@ -143,7 +143,7 @@ class Announcer:
         return standing_of(copy, self._policy) is Standing.OBEYED
 
     def failed(self, state: SiteState, error: BaseException) -> None:
-        """Log the *error* of a component of the crawl that has failed for the site."""
+        """Log *error*: a component of the crawl has failed for the site."""
         self._log.defect(
             "Error while fetching or reading the robots.txt of %(site)s: a component of this crawl"
             " failed (%(cause)s). The site stays closed until an attempt succeeds. Fix the"
@@ -167,7 +167,7 @@ class Announcer:
             self._stats.inc_value("koster/deferred/requests")
 
     def announce(self, state: SiteState, step: Step, waiting: int) -> None:
-        """Log and count the change of a site by *step*, and send its signals.
+        """Log and count the change of a site by *step*, and send the signals of the change.
 
         *waiting* is the number of requests that wait for the site. An ``Ask``, and another
         ``Defer`` of a deferred site, are no change.
@@ -188,7 +188,7 @@ class Announcer:
                 self.events.send(signals.site_deferred, site=state.site)
                 if waiting:
                     self._stats.inc_value("koster/deferred/requests", waiting)
-                secs = max(0.0, failure.retry - self._epoch())  # 0 if a stored retry is due
+                secs = max(0.0, failure.retry - self._epoch())  # 0 if the retry is due by now
                 self._name("deferred", state, reason=failure.reason, waiting=waiting, secs=secs)
             case Pass(failure) if before is not now:
                 self._name("let through", state, reason=failure.reason)

@@ -52,7 +52,7 @@ class Summary:
         self._log = Log(__name__, crawler)
         self._sites: Counter[Standing] = Counter()
         self._closed: dict[Standing, dict[Site, None]] = {standing: {} for standing in _CLOSED}
-        """The first ten closed sites of a status, by status."""
+        """Up to ten closed sites of a status, by status."""
         self.copies: Counter[Retrieval] = Counter()
         self._hazards: Counter[Cause] = Counter()
         self._examples: dict[Cause, str] = {}
@@ -114,7 +114,7 @@ class Summary:
         )
 
     def _listed(self, standing: Standing) -> str:
-        """Return a text with the number of sites with this status, and with the first ten sites."""
+        """Return a text with the number of sites with this status, and with up to ten of them."""
         count, named = self._sites[standing], sorted(map(str, self._closed[standing]))
         more = ["..."] if count > len(named) else []
         return f"{count} {standing.words} ({', '.join([*named, *more])})"

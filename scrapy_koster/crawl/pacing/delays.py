@@ -26,9 +26,9 @@ _SITES_NAMED = 20
 
 
 class Delays:
-    """Reads the delays of sites: once for a robot, until the facts about the site change.
+    """Reads the delays of sites. The delay of a site is logged once.
 
-    The delay of a site is logged once.
+    A delay is read once for a robot's name, and again when the facts about the site change.
     """
 
     def __init__(self, crawler: Crawler, config: Config, robot: Robot) -> None:
@@ -42,9 +42,9 @@ class Delays:
     def secs_of(self, state: SiteState, robot: str) -> float:
         """Return the delay of a site in seconds, 0 if the site has no delay.
 
-        The site may request a delay for each name that the crawl uses, including *robot*: the
-        longest is returned. A delay that is too long is left out, because it only refuses the
-        requests of this name.
+        A crawl may use *robot* and other names, and the site may request a delay for each name. The
+        longest delay is returned. A delay that is too long does not count, because requests with
+        this name are refused.
         """
         if state.delays is None:
             state.delays = {}
@@ -62,7 +62,7 @@ class Delays:
         return self._pace.too_long((state.delays or {}).get(robot))
 
     def _kept(self, delay: Delay | None) -> float:
-        """Return the seconds between two visits for *delay*, 0 for no delay or a refused one."""
+        """Return the seconds between two visits for *delay*; 0 if it is None or refused."""
         if delay is None or delay.secs < _LEAST_SECS:
             return 0.0
         is_refused = self._pace.too_long(delay) is not None and not self._dry_run
@@ -76,7 +76,7 @@ class Delays:
                 error,
                 site=state.site,
             )
-            self._is_new(state.site)  # so that the delay is not logged again
+            self._is_new(state.site)  # marks the delay as logged: the error is enough
 
         delay = delay_or_limit(state.facts.parser, robot, pace=self._pace, failed=failed)
         if delay is not None and delay.secs >= _LEAST_SECS and self._is_new(state.site):

@@ -10,8 +10,8 @@ visit begins when the request is sent. If the turn is over by then, for example 
 waited in its slot, the visit is claimed again.
 
 The delay counts from the response, or from 0.5 s after sending if this is earlier: by then, the
-site has received the request. For a robots.txt, the delay always counts from the response. The next
-visit does not begin before the response.
+site has received the request. For a robots.txt, the delay always counts from the response. In
+any case, the next visit waits for the response.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Host:
 
     name: str
     gap: float = 0.0
-    """The seconds between two visits: the longest delay of the sites, at least DOWNLOAD_DELAY."""
+    """Seconds between two visits: the longest delay of the sites, or a longer DOWNLOAD_DELAY."""
     next_visit: Instant = LONG_AGO
     turn: object | None = None
     """The visitor with the turn, or None. ``_PARKED``: the next parked request that comes out."""
@@ -85,7 +85,7 @@ class Host:
     under_way: int = 0
     """Number of visits that have begun and have no response yet."""
     giving: Deferred[Any] | None = None
-    """The running call of ``Pacer._give_turns``."""
+    """The running call of ``Pacer._give_turns``, or None."""
     waiters: dict[Deferred[bool], Visitor] = field(default_factory=dict)
     """The visitors that wait in place, by the Deferred of the wait."""
 
@@ -124,7 +124,7 @@ class Pacer:
     def open(self, waiting: Waiting) -> None:
         """Pace requests from now on.
 
-        A request that waits in place does so within the context that *waiting* returns.
+        *waiting* returns the context in which a request waits in place.
         """
         self._waiting = waiting
         self._engine.hooks.send_within(self._sent_within)
@@ -146,7 +146,7 @@ class Pacer:
             state = self._records.state_of(url)
         except ValueError:  # the middleware raises this error, too, for the errback of the request
             return None
-        # Read the delay again: it may have become known while the page waited in its slot.
+        # Read the delay again: it may have become known while the request waited in its slot.
         return None if state is None else self._host_of_site(state, self._robot.name)
 
     def _host_of_site(self, state: SiteState, robot: str) -> Host | None:
@@ -160,7 +160,8 @@ class Pacer:
         gap = max(secs, self._own_secs)
         if gap > host.gap:
             host.gap = gap
-            # The fetch of this robots.txt was a visit. The storage knows visits before this crawl.
+            # The fetch of this robots.txt was a visit. If another process or crawl has fetched it,
+            # the visit is in the storage.
             if state.facts.source is Source.FETCHED:
                 host.next_visit = max(host.next_visit, self._clock.now() + gap)
         return host
@@ -210,7 +211,7 @@ class Pacer:
         return host if decision.allowed else None
 
     def has_waiting(self) -> bool:
-        """Return whether requests wait for a host. In an idle crawl, a long wait is logged."""
+        """Return whether requests wait for a host. The crawl is idle, so log a long wait."""
         waiting = [host for host in self._hosts.values() if self._is_awaited(host)]
         now = self._clock.now()
         if waiting and now >= self._tell_at:
@@ -254,7 +255,7 @@ class Pacer:
         try:
             while self._is_awaited(host) and not host.under_way:
                 secs: Any = max(0.0, min(self._secs_left(host), TIMER_MOST_SECS))
-                await self._clock.sleep(secs)  # even 0 s, so that ``want`` has set ``giving``
+                await self._clock.sleep(secs)  # even 0 s, so that ``want`` sets ``giving`` first
                 self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
                 if self._secs_left(host) <= 0:
                     await self._claim(host)
@@ -267,7 +268,7 @@ class Pacer:
         left = host.next_visit - now
         if now < host.turn_until:
             return max(left, host.turn_until - now)
-        if host.turn in self._engine.under_way:  # this request will claim the visit again
+        if host.turn in self._engine.under_way:  # the late request will claim the visit
             return max(left, min(host.gap, _RETRY_SECS), _TURN_LEAST_SECS)
         return left
 
@@ -324,10 +325,10 @@ class Pacer:
             self.want(host)
 
     async def _begin(self, host: Host, visitor: Visitor) -> None:
-        """Claim the visit of *visitor*. Without a valid turn, wait for a turn if necessary.
+        """Claim the visit of *visitor*. While the visit cannot begin, wait for a turn first.
 
-        For example, a redirect of a robots.txt has no turn. Raises IgnoreRequest if the crawl
-        closes during the wait.
+        A visitor can come without a turn, for example after a redirect of a robots.txt. Raises
+        IgnoreRequest if the crawl closes during the wait.
         """
         while True:
             now = self._clock.now()
@@ -349,7 +350,7 @@ class Pacer:
     async def turn_to_ask(self, state: SiteState) -> None:
         """Wait for the turn of a robots.txt, if its host has a delay.
 
-        The delay may be known from an expired copy.
+        The delay may be known from an expired copy, or from another site of the host.
         """
         host = self._host_of(state.site.robots_url)
         if host is not None:
@@ -366,9 +367,9 @@ class Pacer:
     async def learnt(self, state: SiteState, known: Known) -> Known:
         """Return *known*. A copy of a host with a delay is made fresh for ten visits or more.
 
-        Otherwise most visits could be renewals of the copy. If *known* may be the first copy with a
-        delay, its fetch is recorded as a visit. Await this call before storing the copy, because
-        another process may obey a stored copy at once.
+        If the life were shorter, most visits could be renewals of the copy. If *known* may be the
+        first copy with a delay, its fetch is recorded as a visit. Await this call before storing
+        the copy, because another process may obey a stored copy at once.
         """
         host = self._hosts.get(state.site.host)
         if isinstance(known, Copy) and host is not None:

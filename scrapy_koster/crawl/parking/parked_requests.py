@@ -36,7 +36,7 @@ class SiteQueue:
     failure: Failure | None = None
     """If set, requests that come out are refused with this failure."""
     sent: list[Request] = field(default_factory=list)
-    """Requests that came out and may still be in the downloader, at most as many as in a slot."""
+    """Requests that came out and may still be in the downloader, no more than fit in a slot."""
 
 
 class ParkedRequests:
@@ -67,7 +67,7 @@ class ParkedRequests:
         self._backup: RedisBackup | None = None
         self.is_open = self.is_kept = False
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
-        """Requests to refuse because their site was given up, even if it is due again by then."""
+        """Requests to refuse with a failure. A new attempt at their site does not change this."""
 
     def __len__(self) -> int:
         return self._count
@@ -75,12 +75,12 @@ class ParkedRequests:
     def open(self, *, is_kept: bool) -> None:
         """Start parking. With *is_kept* the next run resumes the remaining requests.
 
-        Call ``resume`` later, to load the requests of the last run.
+        Then call ``resume``, to load the requests of the last run.
         """
         self.is_open, self.is_kept = True, is_kept
 
     def resume(self, backup: RedisBackup | None) -> list[str]:
-        """Return the names of the queues that the last run has left.
+        """Load the queues that the last run has left, and return the names of the queues.
 
         From now on *backup*, if any, gets a copy of parked requests.
         """
@@ -95,7 +95,7 @@ class ParkedRequests:
         """Return whether the last run has left the same request in the file.
 
         If the last run was killed, its queue on disk may contain the request, too. The page must
-        not be fetched twice.
+        not be fetched twice. A request with ``dont_filter`` is not compared.
         """
         left = self._file.fingerprints
         return bool(left) and not request.dont_filter and self._file.fingerprint(request) in left
@@ -124,7 +124,7 @@ class ParkedRequests:
     def waiting_in(self, name: str) -> int:
         """Return the number of requests that wait in the queue of *name*, a site or a host.
 
-        Requests do not count if all of them can come out.
+        The result is 0 if the queue is open, so that all its requests can come out.
         """
         queue = self._queues.get(name)
         return 0 if queue is None or self._open.get(queue) is False else len(queue.heap)
@@ -151,13 +151,13 @@ class ParkedRequests:
             self._open[queue] = False
 
     def let_one_out(self, name: str) -> None:
-        """Let a single request in the queue of *name*, a host, come out before open queues."""
+        """Let one request in the queue of *name*, a host, come out next, before open queues."""
         if queue := self._queues.get(name):
             self._open.setdefault(queue, True)
             self._open.move_to_end(queue, last=False)
 
     def _unwritten_of(self, queue: SiteQueue) -> SiteQueue | None:
-        """Move the requests of *queue* that are not in the JOBDIR. Return their new queue.
+        """Move the requests of *queue* that are not in the JOBDIR to another queue. Return it.
 
         Returns None if there are no such requests, or no JOBDIR.
         """
@@ -187,7 +187,8 @@ class ParkedRequests:
     def pop(self) -> Request | None:
         """Return the next request of an open queue, or None. The queues take turns.
 
-        A queue is skipped if its requests in the downloader fill a slot.
+        A queue is skipped while its requests in the downloader fill a slot. Requests that are
+        refused, and single requests (``let_one_out``), need no such room.
         """
         for _ in range(len(self._open)):
             queue, is_single = self._open.popitem(last=False)

@@ -37,7 +37,7 @@ LEASE_SECS = 30.0
 # never written.
 TICK_SECS = 0.75
 _AT_ONCE = 500
-# A call without an answer blocks the loop for a second. No call is made for this time afterwards.
+# A call without an answer blocks the loop for a second. Then no call is made for REST_SECS.
 REST_SECS = 5.0
 _TIMEOUT_SECS = 1.0
 # About the largest number of requests that a call of the script moves.
@@ -84,10 +84,10 @@ return {moved, left}
 
 
 class RedisBackup:
-    """Copies the requests that are parked at a tick (TICK_SECS) to the Redis of the queue.
+    """Copies parked requests to the Redis of the queue, once in TICK_SECS.
 
-    A worker renews a lease. If the lease expires, another worker moves the parked requests into the
-    queue.
+    A worker renews its lease. If the lease expires, another worker moves the copied requests into
+    the queue.
 
     While Redis does not answer, another worker may take over requests. So no request comes out
     until Redis answers, and Redis is called every few seconds.
@@ -157,7 +157,7 @@ class RedisBackup:
             return bool(pipe.execute()[-1])
 
     def others_wait(self) -> bool:
-        """Return whether requests wait in other workers, or come from dead workers just now.
+        """Return whether requests wait in other workers, or have just come from dead workers.
 
         True while Redis does not answer, too.
         """
@@ -281,7 +281,8 @@ class RedisBackup:
         try:
             result = call()
         except Exception as error:  # noqa: BLE001  # the client may be of any class
-            # A server that refuses a call does answer. It refuses takeovers by other workers, too.
+            # After a ResponseError, requests can come out, because Redis answers: a server that
+            # refuses this call refuses takeovers by other workers, too.
             if not any(kind.__name__ == "ResponseError" for kind in type(error).__mro__):
                 self._rests_until, self.is_holding = self._clock.now() + REST_SECS, True
             # Log only the class: in the text, a server may quote the password.
@@ -312,7 +313,7 @@ def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) ->
 
 
 def _field(place: Place) -> str:
-    """Return the name of a request's field in ``parked``: its score in the queue, its number."""
+    """Return the field of a request in ``parked``: the score in the queue, a space, the number."""
     score, number = place
     return f"{score} {number}"
 
