@@ -37,7 +37,7 @@ class Check:
     """The rows of the decision table in docs/semantics.md for this check."""
     title: str
     fix: str
-    """How to fix the file without an effect on standards outside of ``readings``."""
+    """How to fix the file. The fix changes nothing for standards outside of ``readings``."""
 
 
 _ERROR, _WARNING, _NOTE = Severity

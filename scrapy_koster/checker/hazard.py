@@ -26,7 +26,10 @@ class Hazards:
         self._starts = [record.agents[0].number for record in records]
 
     def line_of(self, seen: Seen) -> tuple[int, bytes] | None:
-        """Return the number of the line that RFC 9309 uses, and the tested path, or None."""
+        """Return the number of the line by which RFC 9309 decides, and the tested path.
+
+        None if there is no path to test for the finding, or if no rule matches the path.
+        """
         at = bisect_right(self._starts, seen.line) - 1
         if at < 0:
             return None
@@ -38,7 +41,10 @@ class Hazards:
         return (ruling.rule.number, path) if ruling.rule else None
 
     def _asked(self, seen: Seen, at: int) -> tuple[Line, Line | None]:
-        """Return the User-agent line and the rule to test for a finding. The rule can be None."""
+        """Return the User-agent line and the rule to test for a finding. The rule can be None.
+
+        *at* is the index of the record in which the finding is.
+        """
         record = self._records[at]
         agent = record.agents[0]
         match seen.code:

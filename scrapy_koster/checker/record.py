@@ -14,7 +14,7 @@ from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL
 
 _COMPARED_BYTES = 16_000
-"""Limit in bytes of the names to search for other names, against hostile files (section 6)."""
+"""Limit in bytes of the User-agent values in ``_Names``, against hostile files (section 6)."""
 
 
 def seen_outside(sources: list[SourceLine], records: list[Record]) -> Iterator[Seen]:
@@ -43,7 +43,7 @@ def _is_rule(line: Line) -> bool:
 
 
 def seen_between(records: list[Record], blanks: list[int]) -> Iterator[Seen]:
-    """Yield findings about blank lines in and between records, and records without rules."""
+    """Yield findings about blank lines in and between records, and about records without rules."""
     for record in records:
         yield from _seen_blank(record, blanks)
     for record, following in pairwise(records):
@@ -76,7 +76,7 @@ def _seen_blank(record: Record, blanks: list[int]) -> Iterator[Seen]:
 
 
 def seen_in_names(records: list[Record]) -> Iterator[Seen]:
-    """Yield findings about User-agent lines whose name an earlier line has or contains."""
+    """Yield findings about User-agent values that equal, or are part of, an earlier value."""
     named: dict[bytes, tuple[Record, Line]] = {}
     within = _Names()
     for record in records:
@@ -123,7 +123,7 @@ class _Names:
     def holder(self, name: bytes) -> Line | None:
         """Return the first line with a value that contains *name*, or None.
 
-        Also None if *name* is not a name token or has a "*", or if the limit of bytes is reached.
+        Also None if *name* is not a name token or has a "*", or if ``_COMPARED_BYTES`` is reached.
         """
         if self._is_full or not NAME_TOKEN.fullmatch(name):
             return None
@@ -163,8 +163,9 @@ def seen_in_order(record: Record) -> Iterator[Seen]:
 def _shadows(record: Record) -> Iterator[_Shadow]:
     """Yield the rules with a path that begins with the path of an earlier rule.
 
-    The rules are sorted by path, so the paths that begin with a path come directly after it. The
-    beginnings of the current path are on a stack, so the time after the sort is linear (section 6).
+    The rules are sorted by path, so longer paths come directly after their beginnings. The rules on
+    the stack have the beginnings of the current path. So the time after the sort is linear
+    (section 6).
     """
     ordered = sorted((path, order, rule) for order, (path, rule) in enumerate(instructions(record)))
     around: list[tuple[str, int, Line]] = []  # the rule on top is the earliest in the file

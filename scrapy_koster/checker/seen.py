@@ -42,7 +42,7 @@ class SourceLine(NamedTuple):
     """Index of the colon, or -1 without a colon."""
     value: bytes
     said_end: int
-    """Index of the start of the comment, or of the end of the line without a comment."""
+    """Index of the start of the comment, or the length of the line if there is no comment."""
 
     @property
     def column(self) -> int:
@@ -88,7 +88,7 @@ def seen_in_line(source: SourceLine) -> Iterator[Seen]:
 _ODD = re.compile(rb"[^\t\x20-\x7e]")
 # B2: the characters that end a line for str.splitlines(), in bytes of latin-1 and of UTF-8.
 _SEPARATOR = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]")
-# 3.3: CTL = octets 0 - 31 and DEL, without HT, CR, LF and the line ends above.
+# 3.3: CTL = octets 0 - 31 and DEL, without HT, CR, LF and the bytes of _SEPARATOR.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1b\x1f\x7f]")
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
 
@@ -164,7 +164,7 @@ _EXTENSIONS = frozenset(
         b"license",  # rslstandard.org
     )
 )  # fmt: skip
-"""Further fields that some robots read, or used to read."""
+"""Fields that some robots read or used to read, except Sitemap and Crawl-delay."""
 
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz"

@@ -46,7 +46,7 @@ class Finding:
     readings: Collection[Standard] = BOTH
     """The standards to which the finding applies in this file."""
     more: int = 0
-    """Number of unlisted findings with this code; 0 except in the last listed finding."""
+    """Number of unlisted findings with this code; 0 except in the code's last listed finding."""
 
 
 def check(

@@ -19,5 +19,5 @@ class KosterRobotParser(RobotsTxt, ScrapyParser):
 
     def watch(self, robot: str | bytes) -> Watch | None:
         """Return a finder of allowed URLs that RFC 9309 or a hidden line forbids."""
-        # Reads the body again, because a subclass may override methods of this reading.
+        # The Watch reads the body again, because a subclass may override methods of this reading.
         return watch_of(self._body, robot, RobotsTxt)

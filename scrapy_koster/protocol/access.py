@@ -1,7 +1,7 @@
 """3.1, the access method: the meaning of an answer to GET /robots.txt.
 
-``after_answer`` returns the new copy or failure of a site. ``next_step`` (step.py) returns the next
-step of a request for a copy or failure.
+``after_answer`` returns the new copy or failure of a site. From a copy or failure, ``next_step``
+(step.py) decides whether a request to the site goes on, waits or is refused.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from scrapy_koster.protocol.standing import Standing, standing_stated
 
 _VALIDATOR_CHARS = 1000
 _JITTER = 0.25
-# Tolerance for clocks that differ. A stored time further in the future comes from a wrong clock.
+# Tolerance for clocks that differ: a stored time more than a minute ahead is wrong.
 _SKEW_SECS = 60.0
-# A retry within this time continues a series of failures, however short the back-off is.
+# An attempt within this time after a failure always continues the series of failures.
 _LAG_SECS = 10.0
 
 
@@ -45,7 +45,7 @@ class Answer:
     digest: str = ""
     """Digest of the body as received, before decoding and cutting."""
     exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
-    """The requests and responses, with redirects, in order."""
+    """The requests and responses, with redirects, in order. Empty without KOSTER_ARCHIVE."""
 
     def __repr__(self) -> str:
         """Return a short and printable text for logs (section 6)."""
@@ -62,7 +62,7 @@ class NoAnswer:
     no_such_host: bool = False
     """Whether the name of the host does not exist, so the host has no pages."""
     exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
-    """The requests and responses before the failure, with redirects, in order."""
+    """The requests and responses before the failure, in order. Empty without KOSTER_ARCHIVE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,16 @@ class Copy:
     """WARC-Record-ID of the archived record with the body, or None."""
 
     def __post_init__(self) -> None:
-        """Use the digest of the body as the default."""
+        """Set ``digest`` to the digest of ``body`` if it was not given."""
         if not self.digest:
             object.__setattr__(self, "digest", digest_of(self.body))
 
     @property
     def in_utf8(self) -> bytes:
-        """The body for parsers: UTF-16 and UTF-32 as UTF-8, and without a browser's page."""
+        """The body for parsers. UTF-16 and UTF-32 are converted to UTF-8.
+
+        Of an HTML page in which a browser shows a text file, only the text is returned.
+        """
         return plain(self.body)
 
     def __repr__(self) -> str:
@@ -106,7 +109,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A site whose /robots.txt could not be retrieved: a temporary failure (3.1)."""
+    """A temporary failure: the /robots.txt of a site could not be retrieved (3.1)."""
 
     reason: str
     attempts: int
@@ -135,8 +138,8 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
     if stated is Standing.RESTRICTED:
         disallowed = policy.restricted is Restricted.DISALLOW
         return Standing.RESTRICTED if disallowed else Standing.WITHOUT_ROBOTS_TXT
-    # 3.1: "the robot can assume no instructions are available". The Russian retelling: where the
-    # file "is empty, does not conform to the format and semantics, or is missing, then search
+    # 3.1: "the robot can assume no instructions are available". A Russian text on the draft: where
+    # the file "is empty, does not conform to the format and semantics, or is missing, then search
     # robots act according to their settings".
     is_file = stated is Standing.OBEYED
     page = page_in_place(copy.body) if is_file else None
@@ -153,8 +156,9 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
 def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:
     """Return the reason why a copy counts as a temporary failure, or None.
 
-    A challenge page counts, because a later attempt may get the file. KOSTER_HTML_ROBOTSTXT can
-    change this: with "defer", any HTML page without a record counts, with "disallow" none.
+    A challenge page is a failure, because a later attempt may get the file. This depends on
+    KOSTER_HTML_ROBOTSTXT: with "defer", any HTML page without a record is a failure. With
+    "disallow", no page is a failure.
     """
     if policy.html is Html.DISALLOW or standing_stated(copy.status) is not Standing.OBEYED:
         return None
@@ -195,8 +199,9 @@ def after_answer(
     jitter: float,
     began: float | None = None,
 ) -> Known:
-    """Return the new copy or failure of a site after *result*. *known* is the previous value.
+    """Return the new copy or failure of a site after *result*.
 
+    *known* is the previous copy or failure of the site, or None.
     *jitter*, 0 to 1, lengthens the back-off of a failure by up to a quarter.
     *began* is the time when the attempt began, in seconds since the epoch. The default is *now*.
     """
@@ -227,7 +232,7 @@ def after_answer(
 def _received(
     result: Answer | NoAnswer, known: Known | None, *, now: float, policy: Policy
 ) -> Copy | str:
-    """Return the copy in an answer, or the reason of a temporary failure."""
+    """Return the new or revalidated copy, or the reason of a temporary failure."""
     if isinstance(result, NoAnswer):
         return printable(result.reason)
     copy, stated = last_copy(known), standing_stated(result.status)
@@ -290,8 +295,8 @@ def last_copy(known: Known | None) -> Copy | None:
 def _series(known: Known | None, *, began: float, now: float, policy: Policy) -> Failure | None:
     """Return the previous failure if the new failure continues its series, or None.
 
-    A series ends if no attempt begins for a long time. An attempt begins (*began*) before it waits
-    for a socket, so slow attempts do not end a series.
+    A series ends if no attempt begins for a long time after a failure. *began* is the time before
+    the attempt waited for a socket, so a slow attempt does not end a series.
     """
     if not isinstance(known, Failure) or not has_been(known.asked, now):
         return None

@@ -12,7 +12,7 @@ from scrapy_koster.protocol.reading import Reading
 _T = TypeVar("_T")
 
 Permission: TypeAlias = Callable[[str, str | bytes], bool]
-"""Whether a URL (first argument) is allowed for a robot (second)."""
+"""A function that returns whether a URL (first argument) is allowed for a robot (second)."""
 
 
 class ParserDefectError(TypeError):
@@ -24,7 +24,7 @@ class ParserDefectError(TypeError):
 
 
 def returned(parser: Any, method: str, value: object, wanted: str) -> ParserDefectError:
-    """Return the error for a *method* of *parser* that has returned *value*."""
+    """Return the error for a *value* that *method* of *parser* returned instead of *wanted*."""
     if isinstance(value, Coroutine):
         value.close()  # or Python warns that it was never awaited
     does = f"returned a value of type {type(value).__name__}, not {wanted}"
@@ -53,15 +53,18 @@ def checked_parser(kind: type, made: Any) -> Any:
 
 
 def bools_of(parser: Any) -> Permission:
-    """Return ``allowed`` of *parser*, checked: other results than bools raise ParserDefectError."""
+    """Return a function that calls ``allowed`` of *parser* and returns a bool.
+
+    The function raises ParserDefectError if ``allowed`` fails or returns another type.
+    """
     allowed: Permission = parser.allowed
-    # Our own method returns a bool. For speed, the result is not checked.
+    # For speed, our own method, which returns a bool, is not wrapped.
     if getattr(allowed, "__func__", None) is Reading.allowed:
         return allowed
 
     def checked(url: str, robot: str | bytes) -> bool:
         value: object = guarded(parser, "allowed", partial(allowed, url, robot))
-        # By identity, because a true value, such as a tuple, need not mean yes.
+        # Only True and False are accepted: a non-empty tuple, for example, need not mean yes.
         if value is True or value is False:
             return value
         raise returned(parser, "allowed", value, "True or False")

@@ -24,7 +24,7 @@ _UNIT_SECS = {b"": 1, b"s": 1, b"m": 60, b"h": 3600}
 
 
 class Delay(NamedTuple):
-    """The time between two visits, and the line of the file."""
+    """The requested time between two visits, and its line in the robots.txt."""
 
     secs: float
     """From the start of a visit to the start of the next visit, in seconds."""
@@ -66,7 +66,7 @@ class Pace:
         return self.choice is not CrawlDelay.IGNORE
 
     def too_long(self, delay: Delay | None) -> Delay | None:
-        """Return *delay* if a site with this delay is not visited, or None."""
+        """Return *delay* if the crawl does not visit a site with this delay, or None."""
         refuses = self.choice is CrawlDelay.REFUSE
         return delay if refuses and delay is not None and delay.secs > self.max_secs else None
 
@@ -78,8 +78,8 @@ class Pace:
 def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
     """Return the longest delay for *robot*, or None. Raises ParserDefectError.
 
-    If *parser* has no method ``lines``, but the ``crawl_delay`` of Scrapy 2.18, the delay has no
-    line.
+    If *parser* has no method ``lines``, but the method ``crawl_delay`` of Scrapy 2.18, the ``line``
+    of the delay is None.
     """
     if callable(getattr(parser, "lines", None)):
         lines = guarded(parser, "lines", lambda: parser.lines(robot, *FIELDS))

@@ -12,8 +12,8 @@ _SECONDS = re.compile(r'("?)([0-9]+)\1')
 
 # RFC 9111 1.2.2: a number too great to represent is taken as 2^31.
 _MOST_SECONDS = 2.0**31
-# The longest date of RFC 9110 5.6.7 has 33 characters. Longer texts are not parsed, because int()
-# is slow for a very long year.
+# Dates of RFC 9110 5.6.7 have at most 33 characters. A text longer than this limit is not parsed,
+# because int() is slow for a very long year.
 _DATE_CHARS = 100
 
 
@@ -33,8 +33,8 @@ def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
 def stated_life(headers: Mapping[str, str], *, now: float) -> float | None:
     """Return the rest of the lifetime that *headers* state for a copy, in seconds, or None.
 
-    The rest is negative if the copy has expired. An invalid field counts as absent, but an Expires
-    of "0" or "-1" means expired.
+    The rest is zero or negative if the copy has already expired. An invalid field counts as absent,
+    but an Expires of "0" or "-1" means expired.
     """
     # 3.4: "Standard HTTP cache-control mechanisms can be used by both origin
     # server and robots"
@@ -60,8 +60,8 @@ def _life_to_expires(headers: Mapping[str, str], *, now: float) -> float | None:
     # 3.4: "Specifically robots should take note of Expires header set by the
     # origin server."
     field = headers.get("expires", "")
-    # RFC 9111 5.3: the invalid date "0" means already expired. Here "-1", which is as common,
-    # means the same. Another invalid date counts as absent here.
+    # RFC 9111 5.3: the invalid date "0" means already expired. We read "-1", which is as common,
+    # in the same way. Any other invalid date counts as absent.
     if field.partition(",")[0].strip() in ("0", "-1"):
         return 0.0
     expires = _date(field)

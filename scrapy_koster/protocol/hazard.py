@@ -1,7 +1,7 @@
 """Why the reading of a crawl allows a URL that another reading forbids.
 
-The draft may allow a URL that RFC 9309 forbids. Both may allow a URL that a hidden line forbids
-(``unhidden``).
+The draft may allow a URL that RFC 9309 forbids. Both standards may allow a URL that a hidden line
+forbids (``unhidden`` in misspelling.py).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Watch:
         return Cause.ORDER if draft.rule is not None else Cause.OTHER
 
     def _are_for_one_name(self, record: Record, group: Heading) -> bool:
-        """Whether the draft's record and the group of RFC 9309 are for the same name, or for *."""
+        """Whether the draft's record and RFC 9309's group are for the same name, or for "*"."""
         ours = [_value(agent).lower() for agent in record.agents]
         theirs = [_value(agent).lower() for agent in group.agents]
         name = self.reading.name_of(self.robot)
@@ -111,7 +111,10 @@ class Watch:
 
 
 def watch_of(body: bytes, robot: str | bytes, kind: type[Reading]) -> Watch | None:
-    """Return a finder of hazards for *robot*, or None if *kind* cannot have hazards in the file."""
+    """Return a finder of hazards for *robot*, or None. *kind* is the reading of the crawl.
+
+    None means no hazards: *kind* is ``Rfc9309``, and the file has no hidden lines.
+    """
     right = unhidden(body)
     if right is None and kind is Rfc9309:
         return None
@@ -120,7 +123,10 @@ def watch_of(body: bytes, robot: str | bytes, kind: type[Reading]) -> Watch | No
 
 
 def _is_compared_alike(line: Line, url: str) -> bool:
-    """Whether both standards compare *url* with the path of *line* alike. True for wildcards."""
+    """Whether the path of *line* matches *url* by both standards, or by neither.
+
+    The standards decode escapes differently. True for a path with wildcards.
+    """
     path, sent = _value(line), origin_and_path(url)[1]
     if is_special(path):
         return True

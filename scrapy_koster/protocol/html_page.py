@@ -14,9 +14,9 @@ _BEGINS_WITH_TAG = re.compile(f"{_SPACE}<")
 _LINE_OF_PAGE = re.compile(r"[\r\n][ \t]*<(?:html|!doctype)\b", re.IGNORECASE)
 _LOOKED_AT = 1000
 
-# A challenge page names its product in a tag, or at the start of a script. An article about a
-# product has the name in its text. Ordinary pages that Cloudflare, Imperva or DataDome serve have
-# other scripts of these companies.
+# Patterns for challenge pages, by product: only in tags, in the title and at the start of scripts,
+# because an article about a product has the name in its text. Ordinary pages from Cloudflare,
+# Imperva or DataDome have other scripts of these companies.
 _TAG = rb"<[a-z]+\b[^<>]{0,600}"
 _SCRIPT = rb"<script\b[^<>]{0,300}>[^<]{0,600}"
 _PRODUCTS = {

@@ -20,22 +20,23 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _LOOKED_AT = 1000
 
-# Patterns of a line and the line feed before the line. B7, B8: space may precede the field and the
-# colon. Matching takes time linear in the length of the line: if two repeated parts in a row can
-# match the same bytes, the second part can be empty, so the first part is never matched again.
+# Patterns of a line, with the line feed before the line. Space may precede the field (B8) and the
+# colon (B7). The time is linear in the length of the line: SP and VALUE are the only neighbouring
+# parts for the same bytes, and VALUE can be empty, so VALUE matches at the first try.
 SP = "[ \t]*"
 """3.3: space = 1*(SP | HT); B2: no other character is space."""
 VALUE = "([^#\n]*[^#\n \t]|)"
 """A value. B10: a comment runs from "#" to the line's end."""
 ANY_CASE = re.ASCII | re.IGNORECASE
-_FIELD = TOKEN.replace("#", "")  # 3.3: extension = token ":" ...
+_FIELD = TOKEN.replace("#", "")  # 3.3: extension = token ":" ...; "#" begins a comment
 LINE = re.compile(f"\n{SP}({_FIELD}){SP}:{SP}{VALUE}")
 AGENT_LINE = re.compile(f"\n{SP}user-agent{SP}:{SP}{VALUE}", ANY_CASE)
 _RULE = f"\n{SP}(?:(d)is|)allow{SP}:"
 RULE_LINE = re.compile(_RULE, ANY_CASE)
 CONTENT_USAGE = b"content-usage"
-# draft-ietf-aipref-attach, 3: "rule =/ content-usage". Other fields, such as Content-Signal, do not
-# end the agent lines (RFC 9309, 2.2.4: "other records").
+# Lines that end the User-agent lines of a group when Content-Usage is read (RFC 9309 extended by
+# draft-ietf-aipref-attach, 3: "rule =/ content-usage"). Other fields, such as Content-Signal, do
+# not end the User-agent lines (RFC 9309, 2.2.4: "other records").
 USAGE_LINE = re.compile(f"\n{SP}(?:disallow|allow|content-usage){SP}:", ANY_CASE)
 # RFC 9309: path-pattern = "/" *UTF8-char-noctl; the example in 5.1 has a path that begins with "*".
 PATH_LINE = re.compile(f"{_RULE}{SP}(?=[/*]){VALUE}", ANY_CASE)
@@ -68,23 +69,26 @@ def narrow(body: bytes) -> bytes:
         return body
     # An odd byte at the end is dropped.
     text = body[: len(body) // 2 * 2].decode(encoding, "replace")
-    # Half of a UTF-32 character, read as UTF-16, is a NUL.
+    # UTF-32 is decoded as UTF-16, too: half of a character is then a NUL.
     return text.replace("\0", "").removeprefix("\ufeff").encode()
 
 
 def plain(body: bytes) -> bytes:
-    """Return a file as ``narrow`` does, without the page in which a browser shows a text file."""
+    """Return a file as ``narrow`` does.
+
+    If the file is an HTML page in which a browser shows a text file, return only the text.
+    """
     return _unwrapped(narrow(body))
 
 
 def is_viewer_page(body: bytes) -> bool:
-    """Whether a file is the page in which a browser shows a text file."""
+    """Whether a file is an HTML page in which a browser shows a text file."""
     return plain(body) != narrow(body)
 
 
 def _wide_encoding(body: bytes) -> str | None:
     """Return the codec that reads a UTF-16 or UTF-32 file, or None for any other file."""
-    # 5.1: a file of ASCII after a byte order mark has no zero bytes. It is read without decoding.
+    # 5.1: UTF-16 rules have zero bytes. A file with a mark but no zero bytes is not decoded.
     is_marked = body.startswith(_WIDE_MARKS) and b"\x00" in body
     if not is_marked:
         start = body[:_LOOKED_AT]
@@ -137,10 +141,10 @@ def names_any(body: bytes, fields: Iterable[bytes]) -> bool:
 def numbered(
     found: Iterable[re.Match[str]], ends: str, number: int = 0, counted: int = 0
 ) -> Iterator[Line]:
-    """Yield the lines *found* by ``LINE``. Line numbers are the counts of line feeds in *ends*.
+    """Yield the lines of *found*, matches of ``LINE``, with the numbers of the lines.
 
-    *ends* has the same indexes as the text of *found*. *number* is the count up to the index
-    *counted*.
+    The numbers are counts of line feeds in *ends*, a text as long as the text of the matches.
+    *number* is the count before the index *counted*, where the counting begins.
     """
     for line in found:
         number += ends.count("\n", counted, line.start() + 1)
@@ -154,7 +158,7 @@ def lines_with(body: bytes, field: bytes) -> Iterator[Line]:
     yield from numbered((line for line in LINE.finditer(text) if line[1].lower() == name), text)
 
 
-# The page in which a browser shows a text file. A crawl with a browser gets such a page.
+# The HTML page in which a browser shows a text file. A crawl with a browser gets such a page.
 
 _SPACES = b" \t\n\r\f\v\xef\xbb\xbf"
 _PAGE = re.compile(rb"[%b]*<" % _SPACES)
@@ -167,7 +171,7 @@ def _unwrapped(body: bytes) -> bytes:
     pre = _PRE.search(body) if _PAGE.match(body) else None
     if pre is None:
         return body
-    # The head of a page is not shown. "</head" and "</pre" are kept, to remove the whole end tags.
+    # A browser does not show the head. "</head" and "</pre" are kept, so _TAG matches these tags.
     front, behind = body[: pre.start()].rpartition(b"</head")[1:], body[pre.end() :]
     shown = _TAG.sub(b"", b"".join(front) + b"</pre" * bool(behind) + behind)
     if shown.strip(_SPACES):

@@ -48,10 +48,11 @@ _TEXT_END = {
 
 
 def metas_of_page(html: bytes, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the name and content of META tags of a page: tags with a name in *names*, and others.
+    """Yield the name and content of the META tags of a page, at least if the name is in *names*.
 
-    *html* may have any encoding that contains ASCII. *names* are in lower case. A tag with a name
-    written in character references may be missed.
+    The caller must compare the names, because some other tags are in the result. *names* are in
+    lower case. *html* may have any encoding that contains ASCII. A tag with a name written in
+    character references may be missed.
     """
     lower = html.lower()
     last_name = max(lower.rfind(name.encode()) for name in names)
@@ -95,7 +96,7 @@ def _meta_tags(html: bytes, last: int) -> Iterator[slice]:
 
 
 def _before_end(html: bytes, inside: int) -> re.Match[bytes]:
-    """Return a match that ends at the ">" of a tag, or at the end of the page.
+    """Return a match that ends before the ">" of a tag, or at the end of the page.
 
     *inside* is the index after the name of the tag. If there are more than 64
     attributes, the match has only the last ones. Group 1 is the text after the attributes.

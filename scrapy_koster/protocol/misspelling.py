@@ -25,7 +25,7 @@ _LINE = re.compile(
     ANY_CASE,
 )
 _TEXT_LINE = re.compile("\n[ \t]*[^# \t\n]")
-# A field has four characters or more: a shorter one is in many pictures by chance.
+# At least four characters: many pictures have a shorter word before a colon by chance.
 _FIELD_LINE = re.compile(f"\n{SP}[a-z_-]{{4,}}{SP}:", ANY_CASE)
 
 
@@ -39,7 +39,7 @@ def has_only_other_lines(body: bytes) -> bool:
 
 @lru_cache(maxsize=16)  # called for every request to a site
 def has_other_record(body: bytes) -> bool:
-    """Return whether the hidden and misspelt lines of a file make a record."""
+    """Return whether a file has hidden or misspelt lines, and a record after the correction."""
     right = corrected(body)
     return right is not None and has_record(right)
 
@@ -78,8 +78,8 @@ def as_written(body: bytes, line: Line) -> Line:
 # Examples are "-->User-agent: *", and "Disallow: /a" with a no-break space. Other parsers read some
 # of these lines.
 
-# White space of Unicode and characters without a width. The last two are the bytes 0x85 and 0xA0,
-# white space in Latin-1, in a file that is not UTF-8.
+# White space of Unicode and characters without a width. The last two characters are the bytes 0x85
+# and 0xA0 of a file that is not UTF-8: white space in Latin-1.
 _BLANK = (
     "\t\n\v\f\x1c\x1d\x1e\x1f \x85\xa0\xad\u1680\u180e\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
     "\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
@@ -92,7 +92,7 @@ _HIDDEN_FIELD = re.compile("user-agent|disallow|allow", re.IGNORECASE | re.ASCII
 # Characters that end a line for other parsers.
 _LINE_END = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _BEFORE_FIELD = f"(?=[{_BLANK}]*(?:{_HIDDEN_FIELD.pattern}))"
-# White space before a field matches only from its first character, so the time is linear.
+# White space before a field matches only from the first of its characters, for linear time.
 _TAG = re.compile(
     f"(<!--|-->|<[^<>]*>|>{_BEFORE_FIELD}"
     f"|(?<![{_BLANK}]){_BEFORE_FIELD}[{_BLANK.translate(dict.fromkeys(map(ord, _LINE_END)))}]*"

@@ -50,7 +50,10 @@ class Override:
         return f"{printable(self.reason, _REASON_CHARS)}, until {self.until.isoformat()}"
 
     def because(self, ruling: Ruling) -> str:
-        """Return the override and the site's opposite decision, *ruling*, in words."""
+        """Return the override in words, and the opposite decision of the site.
+
+        *ruling* has the decision by the override, and the site's opposite rule, if any.
+        """
         line = f"the site's line {ruling.rule.number}" if ruling.rule else "the site"
         says = f"{line} {'forbids' if ruling.allowed else 'allows'} it"
         if ruling.allowed and not ruling.rule:

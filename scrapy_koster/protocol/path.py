@@ -67,7 +67,10 @@ def unescape_by_rfc9309(path: str) -> str:
 
 
 def in_query(text: str) -> str:
-    """Return *text* of ``unescape_by_rfc9309`` as in a query, where %2F is "/" and %3F is "?"."""
+    """Return *text*, a result of ``unescape_by_rfc9309``, with ``%2F`` and ``%3F`` decoded, too.
+
+    Before the query, these escapes differ from "/" and "?". In the query, they do not.
+    """
     return text.translate(_AS_DATA)
 
 

@@ -52,10 +52,10 @@ def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T
 
 
 class Reading:
-    """A /robots.txt file under the draft. Subclasses read files under another standard.
+    """A /robots.txt file, read by the draft. Subclasses read the file by another standard.
 
-    A robot is a name token, several names (``names_of``) or a whole User-agent header (A10). The
-    rules of at most eight robots are kept.
+    The argument *robot* is a name token, several names (``names_of``) or a whole User-agent header
+    (A10). The rules of at most eight robots are kept.
     """
 
     __slots__ = ("_body", "_rules")
@@ -67,7 +67,7 @@ class Reading:
     _rule_line = LINE  # 3.3: ruleline = (disallowline | allowline | extension)
     """Pattern of a line that ends the User-agent lines of a record."""
     _usage_line = LINE
-    """The pattern for finding Content-Usage lines (draft-ietf-aipref-attach, 3)."""
+    """Replaces ``_rule_line`` to find Content-Usage lines (draft-ietf-aipref-attach, 3)."""
     _sections = ("3.2.1", "3.2.2", "3.2.2")
     """The sections for a decision without a record, by a record, and by a rule with "*" or "$"."""
 
@@ -141,7 +141,7 @@ class Reading:
         return sorted({line for lines in self.lines_apart(robot, *fields) for line in lines})
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
-        """Return the lines of ``lines``, in a list per standard and name of the robot.
+        """Return a list of lines per standard and name of the robot. ``lines`` joins these lists.
 
         A name without a record has no list.
         """
@@ -187,13 +187,13 @@ class Reading:
 
 
 class RobotsTxt(Reading):
-    """A /robots.txt file under the draft."""
+    """A /robots.txt file, read by the draft."""
 
     __slots__ = ()
 
 
 class Rfc9309(Reading):
-    """A /robots.txt file under RFC 9309.
+    """A /robots.txt file, read by RFC 9309.
 
     The lines are the same as in the draft (line.py). If RFC 9309 is silent, docs/semantics.md
     decides for both standards. Misspelt fields and lines without a colon are not read.
@@ -219,7 +219,7 @@ class Rfc9309(Reading):
 
 
 class Corrected(Rfc9309):
-    """A ``corrected`` file under RFC 9309, with the line numbers of the original file."""
+    """A ``corrected`` file, read by RFC 9309, with the line numbers of the original file."""
 
     __slots__ = ("_written",)
 
@@ -234,14 +234,14 @@ class Corrected(Rfc9309):
         return ends.replace("\r", "\n"), ends
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
-        """Return the decision of ``allowed``, with the deciding line of ``as_written``."""
+        """Return the decision of ``allowed``, with the deciding line ``as_written`` in the file."""
         ruling = super().ruling(url, robot)
         rule = ruling.rule and as_written(self._written, ruling.rule)
         return replace(ruling, rule=rule, is_misspelt=True)
 
 
 class Strictest(Reading):
-    """A /robots.txt file under both standards, and with its hidden and misspelt lines.
+    """A /robots.txt file, read by both standards, and with its hidden and misspelt lines.
 
     A URL is forbidden if any reading forbids the URL: the draft, RFC 9309, or RFC 9309 after the
     correction of hidden and misspelt lines, if the file has any.
@@ -258,9 +258,10 @@ class Strictest(Reading):
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return the decision of ``allowed``, with the deciding line and standard.
 
-        If the draft forbids the URL, return its ruling. If RFC 9309 forbids the URL, too, its
-        ruling is ``also``. If the draft allows the URL, return the first forbidding ruling of
-        RFC 9309 or of the corrected file. If all allow the URL, return the ruling of the draft.
+        If the draft forbids the URL, return the ruling of the draft. ``also`` is then the ruling of
+        RFC 9309, if that forbids the URL, too. If the draft allows the URL, return the first
+        forbidding ruling: of RFC 9309, or of the corrected file. If there is no forbidding ruling,
+        return the ruling of the draft.
         """
         draft, rfc9309, *misspelt = [each.ruling(url, robot) for each in self._readings]
         if not draft.allowed:

@@ -84,7 +84,10 @@ def _with_rules(text: str, rule_line: re.Pattern[str] = LINE) -> Iterator[tuple[
 
 
 def record_of_draft(text: str, token: str, rule_line: re.Pattern[str]) -> Found:
-    """Return the first record for the name *token*. Without one, return the first for "*" (3.2.1).
+    """Return the first record for the name *token*, and the first record for "*" (3.2.1).
+
+    A list is empty if there is no such record. If the first list has a record, the second list does
+    not count, and can be empty because the search has ended.
 
     "If no record satisfied either condition, or no records are present at all, access is
     unlimited."
@@ -108,7 +111,7 @@ def record_of_draft(text: str, token: str, rule_line: re.Pattern[str]) -> Found:
 
 
 def groups_of_rfc9309(text: str, token: str, rule_line: re.Pattern[str]) -> Found:
-    """Return the groups for the name *token*, in lower case, and those for "*" (2.2.1).
+    """Return the groups for the name *token* (in lower case), and the groups for "*" (2.2.1).
 
     "If there is more than one group matching the user-agent, the matching
     groups' rules MUST be combined into one group." "If no matching group
@@ -128,7 +131,7 @@ def groups_of_rfc9309(text: str, token: str, rule_line: re.Pattern[str]) -> Foun
 
 
 def records(text: str, found: Iterable[Group], ends: str) -> Iterator[Record]:
-    """Yield the records of the groups *found*, in file order. *ends* is as in ``numbered``."""
+    """Yield the records of *found*, groups in file order. *ends* is as in ``numbered``."""
     number = counted = 0
     for group in found:
         number += ends.count("\n", counted, group.start)

@@ -30,7 +30,7 @@ _SCHEME_CHARS = len("https://")
 
 
 def is_plain(url: str) -> bool:
-    """Return whether *url* has no part that a handler may change. Most URLs have none."""
+    """Return whether *url* has no part that a handler may change. Most URLs are plain."""
     path = url[max(0, url.find("/", _SCHEME_CHARS)) :]  # the whole URL if it has no path
     return not (
         ";" in path

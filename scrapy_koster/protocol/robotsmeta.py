@@ -33,8 +33,8 @@ _FORBIDDING = {"noindex": {"noindex", "none"}, "nofollow": {"nofollow", "none"}}
 # directive, and the word before the colon is not the name of a robot.
 _TAKES_VALUE = r"max-image-preview|max-snippet|max-video-preview|unavailable_after"
 _VALUE = re.compile(rf"(?:{_TAKES_VALUE})\s*[:=]\s*[^\s,;]*")
-# Any character may separate words: "noindex; nofollow", "noindex|nofollow". A word may contain ":"
-# and "=", so a word and its value stay one word.
+# A word may contain ":" and "=", so a word and its value stay one word. The remaining characters
+# separate words: "noindex; nofollow", "noindex|nofollow".
 _WORD = re.compile("[a-z0-9_:=-]+")
 # Digits before a colon are not a name, but a time of day after unavailable_after.
 _ADDRESSEE = re.compile(rf"\s*(?!(?:{_TAKES_VALUE}|[0-9]+)\s*:)({TOKEN})\s*:")
@@ -60,7 +60,7 @@ def directives_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Directi
 def directives_of_headers(values: Iterable[str], token: str) -> Directives:
     """Return the directives of X-Robots-Tag values for the robot *token*.
 
-    Headers of more than 65,536 characters are not read, and forbid indexing and following.
+    Headers of more than 65,536 characters together are not read, and forbid indexing and following.
     """
     return _directives(said_by_headers(values, token))
 
@@ -78,8 +78,8 @@ def names_for(token: str) -> tuple[str, ...]:
 def said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[Said]:
     """Yield the words of META tags for the robot *token*.
 
-    The name of a META tag must equal "robots" or *token*. A User-agent line need only
-    contain the token (3.2.1). If *token* is "", only "robots" counts.
+    The name of a META tag must equal "robots" or *token*. If *token* is "", only "robots"
+    counts. In contrast, the value of a User-agent line need only contain the token (3.2.1).
     """
     for name, content in metas:
         addressee = name.strip(_ASCII_SPACE)
@@ -92,7 +92,7 @@ def said_by_headers(values: Iterable[str], token: str) -> Iterator[Said]:
 
     ``figtree: noindex, nofollow`` is only for figtree: a name applies to the words up to
     the next name after a comma or semicolon, or up to the end of the value. Headers of more
-    than 65,536 characters are not read, and yield "none" and the words about AI.
+    than 65,536 characters together are not read, and yield "none" and the words about AI.
     """
     values = list(values)
     chars = len(", ".join(values))

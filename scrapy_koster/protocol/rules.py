@@ -17,7 +17,10 @@ from scrapy_koster.protocol.path import in_query, unescape, unescape_by_rfc9309
 from scrapy_koster.protocol.records import Group
 
 Matcher: TypeAlias = Callable[[str], bool]
-"""Whether a rule of RFC 9309 matches a path from ``unescape_by_rfc9309``."""
+"""A function that returns whether a rule of RFC 9309 matches a path.
+
+The path is a result of ``unescape_by_rfc9309``.
+"""
 
 _NO_URI_OCTET = re.compile(r"[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]")
 
@@ -83,7 +86,10 @@ class Rules:
         )
 
     def _first(self, places: Iterator[int]) -> int:
-        """Return the deciding one of *places*, the matching rules' indexes in file order, or -1."""
+        """Return the index of the deciding rule, or -1 if *places* is empty.
+
+        *places* are the indexes of the matching rules, in file order.
+        """
         return next(places, -1)
 
     def _test(self, path: str) -> str | Matcher:
@@ -112,7 +118,7 @@ class RulesOfRfc9309(Rules):
 
 
 def octets_of_rule(path: str) -> int:
-    """Return the length in bytes of a rule's path in a comparison (RFC 9309, 2.2.2).
+    """Return the length in bytes of a rule's path, to find the longest match (RFC 9309, 2.2.2).
 
     A byte outside the reserved and unreserved characters is percent-encoded and counts as three.
     """
@@ -130,9 +136,10 @@ def is_special(path: str) -> bool:
 def matcher_of(path: str) -> Matcher:
     """Return a function that tests whether the rule's *path* matches a path (RFC 9309, 2.2.3).
 
-    *path* is split at the stars. The compared path must begin with the first piece. The leftmost
-    match of every further piece, after the previous match, leaves most room for the rest. So no
-    search is repeated. With a "$", the compared path must end with the last piece.
+    *path* is split at the stars. The compared path must begin with the first piece. If *path* ends
+    with a "$", the compared path must end with the last piece. The remaining pieces are searched
+    from left to right. The leftmost match of a piece leaves most room for the next pieces, so no
+    search is repeated.
     """
     is_anchored = path.endswith("$")
     head, *pieces = _pieces(path.removesuffix("$"))
@@ -168,7 +175,10 @@ def _decoded(pieces: list[str]) -> Iterator[str]:
 
 
 def _find(piece: str, path: str, start: int) -> int:
-    """Return the index of *piece* in *path*, or -1. In a query "/" equals "%2F" (2.2.2)."""
+    """Return the index of *piece* in *path* from *start* on, or -1.
+
+    In a query, "/" equals "%2F" (2.2.2).
+    """
     found = path.find(piece, start)
     if found < 0 and "?" in path and (data := in_query(piece)) != piece:
         return path.find(data, max(start, path.index("?") + 1))

@@ -94,7 +94,7 @@ def _is_fresh(copy: Copy, now: float, longer_secs: float = 0.0) -> bool:
 
 def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
     stale, retry = failure.stale, failure.retry
-    if stale is not None and why_not_obeyed(stale, policy):  # stored with different settings
+    if stale is not None and why_not_obeyed(stale, policy):  # from a crawl with different settings
         stale = None
     if stale is not None and _is_fresh(stale, now, policy.stale_if_error_secs):
         end = stale.expires + policy.stale_if_error_secs

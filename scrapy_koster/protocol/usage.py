@@ -2,8 +2,8 @@
 
 Preferences are read and combined by "A Vocabulary For Expressing AI Usage Preferences"
 (draft-ietf-aipref-vocab, called vocab here), a working draft of August 2026. Parts of the draft
-lack consensus, so statements keep their text and unknown labels. From version 08 of the draft, of
-September 2026, only the label "ai-use" is known.
+lack consensus, so statements keep their text and unknown labels. Version 08, of September 2026, is
+not followed, except for the label "ai-use".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AI_INPUT, TDM, NO_IMAGE_AI = "ai-input", "tdm", "noimageai"
 """Labels for Content-Signal, for TDMRep, and for the word "noimageai", in this order."""
 KNOWN_LABELS = frozenset({TRAIN_AI, SEARCH, AI_USE, AI_INPUT, TDM, NO_IMAGE_AI})
 
-# Section 6 of the draft: limits for a statement.
+# Limits for a statement (section 6 of the 1996 draft).
 VALUE_BYTES = 131_072
 """Limit for a value. A longer value is not parsed, and disallows all known labels."""
 _TEXT_CHARS = 200
@@ -191,8 +191,8 @@ def _kept(
     found: dict[str, Preference] = {}
     others = 0
     for key, token in (tokens_in(value) or {}).items():
-        # "Otherwise, the preference for that category is unknown": values that are not Tokens,
-        # and Token values that are other than "y" or "n".
+        # "Otherwise, the preference for that category is unknown": if the value is not a Token, or
+        # is a Token without a meaning.
         if token is None or token not in words:
             continue
         label, preference = names.get(key, key), words[token]
@@ -230,7 +230,7 @@ class UsageAction(Enum):
     DROP = "drop"
     """Drop the items of the page."""
     REFUSE = "refuse"
-    """Do not request a page that the robots.txt disallows for a purpose; drop items, too."""
+    """Do not request a page that the robots.txt disallows for a purpose. Also drop items (DROP)."""
 
 
 class UsageUnknown(Enum):
@@ -298,7 +298,10 @@ def _disallowing(statements: Sequence[Statement], purpose: str) -> Statement | N
 
 
 def kept_of(statements: Iterable[Statement], labels: Collection[str]) -> Iterator[Statement]:
-    """Yield the first hundred statements, and later statements with new preferences on *labels*."""
+    """Yield the first hundred statements, and later statements with a new preference.
+
+    A preference about one of *labels* is new if no earlier statement has the same preference.
+    """
     seen: set[tuple[str, Preference]] = set()
     for number, each in enumerate(statements):
         news = {pair for pair in each.stated if pair[0] in labels} - seen

@@ -31,7 +31,7 @@ FIELDS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy")
 """The header fields that may state preferences."""
 
 Headers: TypeAlias = Mapping[bytes, Sequence[bytes]]
-"""The header fields of ``FIELDS`` that a response has. A field has a value per line."""
+"""The values of the ``FIELDS`` in a response: one value per header line."""
 
 _USAGE, _ROBOTS, *_TDM = FIELDS
 _TDM_NAMES = [name.decode().lower() for name in _TDM]
@@ -45,7 +45,7 @@ _TEXT_CHARS = 200
 def page_statements(
     headers: Headers, page: bytes, token: str, *, labels: Collection[str] = KNOWN_LABELS
 ) -> tuple[Statement, ...]:
-    """Return the statements to the robot *token* in the headers and META tags of a page.
+    """Return the statements for the robot *token* in the headers and META tags of a page.
 
     *page* is the body, or b"" for a page without META tags.
     """

@@ -47,9 +47,9 @@ def permission(
 ) -> Permission:
     """Return the function that decides on the URLs of a site.
 
-    *parser* is needed only if rules decide. Its method ``allowed`` is called; the function raises
-    ParserDefectError if the method fails or does not return a bool. *overrides* are the current
-    overrides of the site.
+    *parser* is needed only if rules decide. Then the returned function calls ``allowed`` of
+    *parser*, and raises ParserDefectError if ``allowed`` fails or does not return a bool.
+    *overrides* are the current overrides of the site.
     """
     standing = standing_by(step, policy)
     if overrides and standing.may_be_overridden:
@@ -95,9 +95,15 @@ class Verdict(Ruling):
     spelling: str | None = None
     """The forbidden spelling of ``url``, if it differs from ``url``, or None."""
     is_explained: bool = True
-    """False if the parser cannot name a line. If so, ``section`` is the class of the parser."""
+    """False if the parser has no method ``ruling``, and rules or a delay decided.
+
+    If rules decided, ``section`` is then the name of the parser's class.
+    """
     override: Override | None = None
-    """The entry of KOSTER_OVERRIDES that decided, or None. ``rule`` is the site's opposite rule."""
+    """The entry of KOSTER_OVERRIDES that decided, or None.
+
+    With an override, ``rule`` is the site's opposite rule, if the site has one.
+    """
 
     @property
     def ruling(self) -> Ruling:
@@ -179,7 +185,7 @@ class Verdict(Ruling):
         return f"{why} ({self.section})"
 
     def __repr__(self) -> str:
-        """Return a short and printable text (section 6), which the Failure in an errback shows."""
+        """Return a short, printable text (section 6), shown by Twisted's Failure in an errback."""
         return f"<{printable(self.url)}: {self}>"
 
     def __str__(self) -> str:
@@ -208,8 +214,9 @@ def verdict_on(
 
     *forbidden*, the result of ``forbidden_spelling``, decides; the rules are read only to find the
     line. If *forbidden* is None, *too_long* (a delay) or *stated* (a statement that disallows a
-    purpose) forbids the URL. *overrides* are the current overrides of the site. Raises
-    ParserDefectError if a method of the parser fails or returns a wrong type.
+    purpose) forbids the URL. Without these three, the URL is allowed. *overrides* are the current
+    overrides of the site. Raises ParserDefectError if a method of the parser fails or returns a
+    wrong type.
     """
     standing = standing_by(step, policy)
     reader = parser if standing.ground is Ground.RULE else None
