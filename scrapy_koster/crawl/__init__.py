@@ -7,7 +7,7 @@ import re
 import scrapy
 
 OLDEST_SCRAPY = (2, 17)
-"""The oldest supported release. ``compat.py`` has no replacements for older releases."""
+"""The oldest supported release of Scrapy. ``engine/compat.py`` supports no older release."""
 
 
 def refuse_older(version: str) -> None:

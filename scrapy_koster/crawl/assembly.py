@@ -1,7 +1,7 @@
 """Builds the objects of a crawl, and gives them their collaborators.
 
 Scrapy builds its components separately, in its own order, and passes only the crawler. The first
-component builds the objects of the crawl. Later components find these objects by the crawler.
+component builds the objects of the crawl. Later components get the same objects (``assembly_of``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The functions that build parts of a crawl. Commands, tests and benchmarks replace some."""
+    """The replaceable parts of a crawl. Commands, tests and benchmarks replace some of the parts.
+
+    ``config`` is an object, ``chance`` the random source. Other fields are functions, and build an
+    object.
+    """
 
     config: Config | None = None
     chance: Callable[[], float] = random.random
@@ -50,7 +54,7 @@ class Parts:
     fetcher: Callable[..., Fetcher] = Fetcher
     store: Callable[..., StorageCalls] = StorageCalls
     lookahead: Callable[..., LookaheadLimit] = LookaheadLimit.of_crawl
-    """Builds the limit. The second argument is called when there is room for more sites."""
+    """Builds the limit. The second argument is a function, called when more sites have room."""
     parked: Callable[..., ParkedRequests] = ParkedRequests
     parked_file: Callable[[Crawler, Path | None], ParkedFile] = ParkedFile
 
@@ -68,8 +72,8 @@ class Assembly:
         self.announcer = Announcer(crawler, config)
         self.finish = Finish(crawler)
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
-        """The JOBDIR, or None if the inner scheduler keeps no requests there."""
-        # ``self.sites`` is built last. The lambdas read ``self.sites`` only when called.
+        """The JOBDIR. None without a JOBDIR, or if the inner scheduler keeps no requests there."""
+        # ``self.sites`` does not exist yet. The lambdas below need it only when called.
         file = parts.parked_file(crawler, self.folder)
         self.parked = parts.parked(crawler, file=file, engine=engine)
         store = parts.store(crawler, config)
@@ -121,7 +125,7 @@ class Assembly:
 
     @property
     def is_replay(self) -> bool:
-        """Whether pages come only from the HTTP cache, and no robots.txt is fetched."""
+        """Whether this is a crawl from the HTTP cache (``replaying.replay``)."""
         return self.replay is not None and self.replay.is_on
 
 

@@ -1,8 +1,8 @@
 """The time of a crawl. While a crawl runs, no other module of the package reads a clock.
 
-There are two kinds of time. Times that are stored, or compared with times of a site, are seconds
-since the epoch: a plain ``float`` whose name ends in ``_epoch`` or is ``now``. Waits inside this
-process use an ``Instant`` of the monotonic clock.
+There are two kinds of time. A time that is stored, or compared with the headers of a site, is in
+seconds since the epoch: a plain ``float`` whose name ends in ``_epoch`` or is ``now``. Waits inside
+this process use an ``Instant`` of the monotonic clock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scrapy.utils.asyncio import CallLaterResult
 
 Instant = float
-"""A time of the monotonic clock in seconds, unlike seconds since the epoch."""
+"""A time of the monotonic clock, in seconds. Not comparable with seconds since the epoch."""
 
 _MOMENT_SECS = 0.1
 _T = TypeVar("_T")
@@ -68,8 +68,8 @@ class Clock:
     async def within(self, secs: float, awaited: Awaitable[_T]) -> _T:
         """Return the result of *awaited*. After *secs*, cancel *awaited* and raise LateError.
 
-        If the process was suspended, the time may be over before the loop reads a result that has
-        come. So *awaited* has a tenth of a second more.
+        If the process was suspended, the timer may fire before the loop reads a result that has
+        arrived. So *awaited* is cancelled a tenth of a second after the timer.
         """
         running: Deferred[_T] = deferred_from_coro(awaited)
         late = []

@@ -42,11 +42,11 @@ STORAGE_SETTINGS: Mapping[str, Setting] = {
     **SQLiteStorage.SETTINGS,
     **REDIS_SETTINGS,
 }
-"""The settings of our storages. A crawl with another storage may have these settings, too."""
+"""The settings of our storages. They are valid in any crawl, even with another storage."""
 
 
 class PageSource(Enum):
-    """A part of a page that may have directives (KOSTER_PAGE_DIRECTIVES)."""
+    """A source of the directives for a page: META tags or headers (KOSTER_PAGE_DIRECTIVES)."""
 
     META = "meta"
     HEADER = "header"
@@ -151,7 +151,7 @@ class Config:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Config:
-        """Return the settings of *crawler*. Its spider may set ``robotstxt_user_agent``.
+        """Return the settings of *crawler*, including ``robotstxt_user_agent`` of its spider.
 
         Raises ValueError for an invalid or an unknown setting. The message has the name of the
         setting, and says how to fix the setting.
@@ -166,7 +166,8 @@ class Config:
         values = {name.removeprefix("KOSTER_").lower(): read[name] for name in SETTINGS}
         parser = values["parser"]
         by_rfc9309 = issubclass(parser, (Rfc9309RobotParser, StrictestRobotParser))
-        # If the condition holds, no lifetime exceeds a day, not even KOSTER_EXPIRY_MAX_SECS.
+        # A copy lives for a day at most (DAY_SECS). If you set KOSTER_EXPIRY_SECS, the limit of
+        # RFC 9309 does not apply. The limit for usage preferences always applies.
         if values["usage_purposes"] or (by_rfc9309 and settings.get("KOSTER_EXPIRY_SECS") is None):
             values |= {name: min(values[name], DAY_SECS) for name in _LIVES}
         policy = Policy(
@@ -188,9 +189,10 @@ class Config:
         )
 
     def open_storage(self, robot: str) -> Storage:
-        """Return an open storage for the copies of *robot*. If ``blocking``, the call may block.
+        """Return an open storage for the copies of *robot*.
 
-        A site may send different files to different robots, so each robot has its own copies.
+        If the storage is ``blocking``, this call may block. A site may send different files to
+        different robots, so each robot has its own copies.
         """
         settings = BaseSettings(self.storage_settings)
         settings.set("ROBOTSTXT_USER_AGENT", robot, settings.maxpriority())
@@ -200,7 +202,7 @@ class Config:
 def _those_of(kind: Any, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return the *values* for the fields of the data class *kind*, by the name of the field.
 
-    The key in *values* is *prefix* and the name of the field.
+    In *values*, the key is *prefix* followed by the name. Fields without a value are left out.
     """
     named = {each.name: f"{prefix}{each.name}" for each in fields(kind)}
     return {field: values[name] for field, name in named.items() if name in values}
@@ -215,9 +217,9 @@ def checked_robot(robot: Any, where: str, parser: type = Reading) -> str | None:
     """Return the valid name *robot* as a text, or None for an empty value.
 
     *robot* is a name token, a User-Agent header that begins with a name token (A10), or several
-    names in a list or with commas. A list is returned with commas. Raises ValueError if *robot* has
-    no name token, or has several names and *parser* cannot select a record for several names. The
-    message names the setting *where*.
+    names in a list or with commas. A list is returned as a text with commas. Raises ValueError if
+    *robot* has no name token, or has several names and *parser* cannot select a record for several
+    names. The message names the setting *where*.
     """
     if not robot:
         return None
@@ -257,11 +259,11 @@ def _below_data_dir(path: str) -> str:
 def _valid(name: str, setting: Setting, settings: BaseSettings) -> Any:
     """Return the value of the setting *name*. Raises ValueError if the value is invalid."""
     value = settings.get(name)
-    # ValueError is raised after the except block, so its traceback does not show the first error,
-    # which may quote a password.
+    # ValueError is raised after the except block. So its traceback does not show the error of
+    # ``read``, which may quote a password.
     try:
         valid = setting.read(setting.default if value is None else value)
-    except Exception as error:  # noqa: BLE001  # a storage may have its own function
+    except Exception as error:  # noqa: BLE001  # a storage may declare its own ``read``
         wrong = printable(str(error), _WRONG_CHARS)
     else:
         return _below_data_dir(valid) if setting.in_data_dir else valid

@@ -3,7 +3,7 @@
 ``enforcement`` calls ``decide`` before a request is downloaded, before a request is sent, and when
 a page has come from another URL. ``KosterMiddleware.is_allowed``, the link filter, ``scrapy robots
 explain`` and ``survey``, and a crawl from the HTTP cache also use ``decide``. So does the pacer,
-because a forbidden request does not wait for a turn.
+because a forbidden request does not wait for the turn of its host.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Decision(NamedTuple):
 
     allowed: bool
     statements: tuple[Statement, ...]
-    """The usage statements about the URL in the robots.txt. Empty if its rules forbid the URL."""
+    """The usage statements about the URL in the robots.txt. Empty for a URL that rules forbid."""
     verdict: Callable[[], Verdict]
     """Returns the verdict. This takes ten times as long as the decision."""
 
@@ -84,7 +84,7 @@ def decide(
 
 
 def checked_watch(parser: object, robot: str) -> Watch | None:
-    """Return the ``Watch`` of *parser* for *robot*, which finds hazards.
+    """Return the ``Watch`` of *parser*, which finds hazards in the decisions for *robot*.
 
     Returns None if the file cannot have hazards, or if *parser* is neither a KosterRobotParser nor
     an Rfc9309RobotParser. Raises ParserDefectError if ``watch`` of a subclass raises an error, or

@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 
 _URLS_COUNTED = 100_000
 _REFUSED = {Ground.DELAY: "crawl_delay", Ground.USAGE: "usage"}
-"""Grounds with a second stat, and the word in its name. A dry run counts this stat, too."""
+"""Grounds whose refusals also count in the stat ``koster/WORD/refused``, even in a dry run.
+
+WORD is the value.
+"""
 
 
 def enforcement_of(crawler: Crawler) -> Enforcement:
@@ -65,18 +68,21 @@ class Enforcement:
         self._sites = parts.sites
         self._robot = parts.robot
         self.pacer: Pacer | None = None
-        """The pacer whose long delays refuse requests, or None if no delay refuses requests."""
+        """The pacer, if delays over KOSTER_CRAWL_DELAY_MAX_SECS refuse requests, or None."""
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
-        """Hashes of the last refused URLs. Empty without KOSTER_FILTER_LINKS."""
+        """Hashes of the last refused URLs, so that ``drop_link`` counts a URL only once."""
         self.stated: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
-        """The usage statements that applied when a page was requested, by request.
+        """The usage statements of the robots.txt about a page, by the request for the page.
 
-        Attach, 3.3: a crawler "uses the copy of robots.txt that is current at the time of the
-        fetch".
+        draft-ietf-aipref-attach, 3.3: a crawler "uses the copy of robots.txt that is current at the
+        time of the fetch".
         """
 
     def keep_delays(self, pacer: Pacer | None) -> None:
-        """From now on, refuse requests by long delays of *pacer*. With None, no delay refuses."""
+        """Refuse requests from now on if *pacer* finds the delay of their site too long.
+
+        With None, no delay refuses requests.
+        """
         self.pacer = pacer
 
     # Decisions.
@@ -93,7 +99,7 @@ class Enforcement:
         """Return the decision on *request*, or None if no valid robots.txt is in memory.
 
         With KOSTER_UNAVAILABLE = "allow", a request to an unavailable site is allowed. The default
-        of *robot* is the name in *request*.
+        of *robot* is the name for *request* (``Robot.name_of``).
         """
         state = self._sites.in_memory(request.url)
         step = None if state is None else self._sites.current_step(state)
@@ -104,7 +110,7 @@ class Enforcement:
     async def settled(self, state: SiteState, request: Request) -> Step:
         """Return the step by which *request* is decided. Waits for the site if necessary."""
         replay = self._parts.replay
-        if replay is not None and replay.is_on:  # no robots.txt is fetched
+        if replay is not None and replay.is_on:  # the last copy decides
             return await replay.step(state, request)
         return await self._sites.wait(state, request)
 
@@ -120,10 +126,10 @@ class Enforcement:
             self._refuse(request, decision.verdict(), state)
         return decision
 
-    # Points on the way of a request.
+    # The checks on the way of a request.
 
     def enforce(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
-        """Count *request* if allowed. If refused, raise an error of ``_refuse``.
+        """Send the signal of an allowed *request*. If refused, raise an error of ``_refuse``.
 
         With KOSTER_DRY_RUN no error is raised. A request for /robots.txt is allowed by any *step*.
         """
@@ -133,20 +139,20 @@ class Enforcement:
             self._allow(request, state, robot, decision)
 
     def check_before_sending(self, request: Request) -> None:
-        """Decide again on an allowed *request* before sending. Raises an error of ``_refuse``."""
+        """Decide again on *request* before sending. If refused, raise an error of ``_refuse``."""
         state = self._sites.in_memory(request.url)
         if request.meta.get("dont_obey_robotstxt") or state is None:
             return
         robot, step = self._robot.decided_by(request), self._sites.current_step(state)
         self.check_host(request, state, robot)
-        # If the copy has expired or the site has failed since the decision, the decision stays.
+        # If the copy has expired or the site failed after ``enforce``, the first decision stays.
         if isinstance(step, Obey) and not is_robots_txt(request.url):
             self._enforced(request, state, robot, step)
 
     def check_host(self, request: Request, state: SiteState, robot: str) -> None:
         """Raise RobotsUnavailable if the Host header of *request* names another site.
 
-        A request for /robots.txt, and a dry run, raise no error.
+        No error is raised for a request for /robots.txt, or in a dry run.
         """
         for host in request.headers.getlist(b"Host"):
             if not state.site.is_named_by(name := host.decode("latin-1")):
@@ -155,9 +161,9 @@ class Enforcement:
     async def check_final_url(self, request: Request, response: Response) -> Response:
         """Return *response* if its URL may be fetched. If not, raise an error of ``_refuse``.
 
-        The URL differs from the URL of *request* if the download handler follows redirects. The
-        robots.txt of the URL is fetched if necessary. The page has already been fetched, so the
-        first refusal is logged as a warning.
+        The URL differs from the URL of *request* if the download handler follows redirects. If
+        necessary, the robots.txt of the final site is fetched. The page has already been fetched,
+        so the first refusal is logged as a warning. A dry run raises no error.
         """
         if response.url == request.url or request.meta.get("dont_obey_robotstxt"):
             return response
@@ -182,7 +188,7 @@ class Enforcement:
         self.stated[request] = self.stated.get(ended, ())
         return response
 
-    # Actions.
+    # Actions after a decision.
 
     def _allow(
         self, request: Request, state: SiteState, robot: str, decision: Decision | None
@@ -211,11 +217,12 @@ class Enforcement:
     def note_exempt(self, request: Request) -> None:
         """Send the signal of a request with ``dont_obey_robotstxt``.
 
-        The verdict comes from memory. If it raises ValueError or TypeError, no signal is sent.
+        The signal has the verdict by the robots.txt in memory, or None. No signal is sent if the
+        URL or the robot's name is invalid, or if the parser has a defect.
         """
         if is_for_robots_txt(request) or not self._events.has_receivers(signals.request_exempt):
             return
-        with suppress(ValueError, TypeError):  # an invalid URL or robot, a defect of the parser
+        with suppress(ValueError, TypeError):  # an invalid URL or name, ParserDefectError
             if (site := site_of(request.url)) is not None:
                 decision = self.known_decision(request)
                 verdict = decision and decision.verdict()
@@ -226,8 +233,8 @@ class Enforcement:
         """Log and count a refused *request*. Raises an error, unless KOSTER_DRY_RUN is set.
 
         The error is RobotsForbidden, or RobotsUnavailable if the robots.txt could not be retrieved.
-        If a component of the crawl has failed, the error of the component is raised. If the host
-        does not exist, `scrapy shell` and similar commands get CannotResolveHostError.
+        If an error of a component of the crawl ended the retrieval, this error is raised. If the
+        host does not exist, `scrapy shell` and similar commands get CannotResolveHostError.
         """
         if self._config.filter_links:
             self._counted[hash(request.url)] = None  # drop_link does not count this URL again
@@ -251,9 +258,9 @@ class Enforcement:
         raise RobotsUnavailable(verdict)
 
     def drop_link(self, request: Request) -> RobotsForbidden | None:
-        """Return the error of a forbidden *request*, or None if *request* should be queued.
+        """Return the error for a forbidden *request*, or None if *request* should be queued.
 
-        Logs and counts a forbidden link.
+        A forbidden link is logged and counted.
         """
         if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
             return None
@@ -281,7 +288,7 @@ class Enforcement:
 
 
 def _refusal_of_host(name: str, now: float) -> Refuse:
-    """Return the step that refuses a request with the Host header *name*, another site."""
+    """Return the step that refuses a request whose Host header *name* names another site."""
     reason = (
         f"the Host header of the request names {printable(name)}, a site with a robots.txt of its"
         " own: put that name into the URL, and the address that it is to go to into a proxy or the"

@@ -1,4 +1,4 @@
-"""The finish reasons of crawls in which robots.txt forbade or delayed requests."""
+"""The finish reasons of crawls whose requests were forbidden, or wait for the next run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Finish:
     """Ends an idle crawl with the reason FORBIDDEN if every request was forbidden.
 
     The handlers are disconnected when a page is requested or comes from a cache, when a request
-    fails for another reason, or when ``start`` of the spider raises an error.
+    fails for another reason, or when ``start`` of the spider raises an error. After that, the
+    finish reason is not FORBIDDEN.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -42,7 +43,7 @@ class Finish:
             crawler.signals.connect(handler, signal=signal)
 
     def ended_with(self, exception: Exception) -> None:
-        """Note the *exception* of a request that was not fetched."""
+        """Note *exception*, with which a request failed."""
         if isinstance(exception, RobotsForbidden):
             self._forbidden = True
         else:
@@ -53,7 +54,7 @@ class Finish:
             self._look_no_more()
 
     def _look_no_more(self, response: object = None) -> None:
-        if response is not None:  # a callback or errback has raised; an error of start() has none
+        if response is not None:  # an error of a callback or errback; start() has no response
             return
         for signal, handler in self._handlers.items():
             self._crawler.signals.disconnect(handler, signal=signal)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.protocol.access import Failure
 
-# How many characters of the reason of a failure are kept, before the reason for giving up.
+# The reason of a failure is cut to this number of characters. The reason for giving up follows.
 _REASON_CHARS = 100
 # The time between two checks. Scrapy has no signal for an idle downloader, or for a crawl that
 # begins to close.
@@ -34,10 +34,10 @@ _LOOK_SECS = 0.5
 
 
 class IdleTimeout:
-    """Measures how long a crawl only waits for sites, and has the requests that wait in place.
+    """The idle time, in which a crawl only waits for sites, and the requests that wait in place.
 
-    The time is over after KOSTER_IDLE_LIMIT_SECS. ``idle`` starts the time unless it runs or is
-    over. ``busy`` stops and resets the time.
+    The idle time is over after KOSTER_IDLE_LIMIT_SECS. ``idle`` starts the idle time unless it
+    runs or is over already. ``busy`` stops and resets it.
     """
 
     def __init__(
@@ -49,9 +49,10 @@ class IdleTimeout:
         over: Callable[[], object],
         closing: Callable[[], object],
     ) -> None:
-        """*over* is called when the time is over, *closing* if a check finds that the crawl closes.
+        """*over* is called when the idle time is over.
 
-        There are checks only while requests wait in place.
+        *closing* is called if a check finds that the crawl closes. There are checks only while
+        requests wait in place.
         """
         self._clock = clock
         self._engine = engine
@@ -79,29 +80,29 @@ class IdleTimeout:
         return replace(failure, reason=f"{printable(failure.reason, _REASON_CHARS)}; {why}")
 
     def have_none(self) -> None:
-        """End the time now and for good: a person waits for a page, and can try again."""
+        """End the idle time now and for good: a person waits for a page, and can try again."""
         self.is_by_hand = self.is_over = True
 
     def idle(self) -> None:
-        """Start the time, because the crawl only waits for sites."""
+        """Start the idle time, because the crawl only waits for sites."""
         if self._timer is None and not (self.is_over or self.is_closing):
             self._timer = self._clock.call_later(self._limit_secs, self._end)
 
     def busy(self) -> None:
-        """Stop and reset the time, because the crawl has work."""
+        """Stop and reset the idle time, because the crawl has work."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self.is_over = self.is_by_hand and not self.is_closing
 
     def begin_anew(self) -> None:
-        """Restart the time if it runs or is over, because a site failed for the first time."""
+        """Restart an idle time that runs or is over, because a site failed for the first time."""
         if self._timer is not None or self.is_over:
             self.busy()
             self.idle()
 
     def close(self) -> None:
-        """Stop the time for good, because the crawl closes."""
+        """Stop the idle time for good, because the crawl closes."""
         self.is_closing = True
         self.busy()
 
@@ -119,8 +120,8 @@ class IdleTimeout:
         """Return the context in which *request* waits in place.
 
         With *gives_place*, *request* uses no place of CONCURRENT_REQUESTS within this context. Pass
-        False if the scheduler parks no requests, because nothing but the places limits the number
-        of waiting requests.
+        False if the scheduler parks no requests, because then only the places limit the number of
+        waiting requests.
         """
         self.in_place[request] += 1
         if self._ticks is None:

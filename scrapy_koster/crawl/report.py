@@ -73,8 +73,9 @@ class RobotsReport:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the extension. Raises NotConfigured if no report is configured.
+        """Return the extension. Raises NotConfigured if this crawl writes no report.
 
+        There is no report with ROBOTSTXT_OBEY = False, or without KOSTER_REPORT (except a survey).
         Raises ValueError for an invalid setting, and MissingExtraError without the extra ``tools``.
         Both errors stop the crawl.
         """
@@ -161,7 +162,7 @@ def write_report(
     The page has the robots.txt files of the storage, or no files if the storage fails. *against* is
     the file of an older report to compare with, or None.
     """
-    # This module imports packages of the extra ``tools``.
+    # Imported only here, because ``report.page`` needs packages of the extra ``tools``.
     from scrapy_koster.report.page import write_page  # noqa: PLC0415
 
     with ExitStack() as stack:
@@ -216,7 +217,7 @@ def _last_written(path: Path) -> float:
 
 
 def _remove_oldest(own: Path, now: float) -> None:
-    """Remove old files of the spider of *own*.
+    """Remove old report files of the spider of this crawl. *own* is the file of this crawl.
 
     The newest ten files are kept, and files that changed within a day.
     """

@@ -54,7 +54,7 @@ def copies_of(crawler: Crawler, config: Config) -> str:
     """Return the name under which the crawl stores copies: the name tokens, with commas.
 
     Robots with random User-Agent headers that begin with ``Mozilla/5.0`` share their copies. In a
-    survey for another robot, the name is ``robot_of_copies``, the robot that fetches.
+    survey for another robot, ``robot_of_copies`` of the spider names the robot that fetches.
     """
     if named := getattr(crawler.spider, "robot_of_copies", None):
         return str(named)
@@ -82,10 +82,10 @@ class Robot:
         crawler.signals.connect(self._compare, signals.request_reached_downloader)
 
     def name_of(self, request: Request) -> str:
-        """Return the robot's name in *request*, or the name of the crawl.
+        """Return the robot's name in the meta or the header of *request*, or the name of the crawl.
 
-        The header of *request* counts only if no setting names the robot. Raises ValueError if the
-        name in the meta is invalid.
+        The header counts only if no setting names the robot. Raises ValueError if the name in the
+        meta is invalid.
         """
         said = request.meta.get("robotstxt_user_agent")
         if said and (checked := checked_robot(said, _META, self._parser)):
@@ -98,11 +98,11 @@ class Robot:
         return name
 
     def decided_by(self, request: Request) -> str:
-        """Return the name by which *request* was decided. Its header may have changed since."""
+        """Return the name by which *request* was decided, even if its header has changed since."""
         return self._names.get(request, self.name) if self._names else self.name
 
     def _compare(self, request: Request) -> None:
-        """Check the final header of the first request, and log warnings for the user."""
+        """Check the User-Agent header of the first sent request, and log warnings for the user."""
         if request.meta.get("dont_obey_robotstxt"):
             return
         self._crawler.signals.disconnect(self._compare, signals.request_reached_downloader)

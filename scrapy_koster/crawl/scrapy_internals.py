@@ -1,8 +1,8 @@
 """Undocumented names of Scrapy, with the effect of a missing name.
 
-A later release may rename or remove a name. If a crawl needs a missing name, the crawl stops at the
-start with an error that has the name, and no page is fetched. Other names are looked up when used.
-Without such a name, a single feature does not work.
+A new release of Scrapy may rename or remove a name. If a crawl needs a missing name, the crawl
+stops at the start with an error that has the name, and no page is fetched. Other names are looked
+up when used. Without such a name, a single feature does not work.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ QUEUE_INTERNALS = (
     "scrapy.pqueues.DownloaderAwarePriorityQueue._downloader_interface",
     "scrapy.pqueues.DownloaderAwarePriorityQueue._last_selected_slot",
 )
-"""Names without which RoundRobinPriorityQueue cannot be imported, or not be built."""
+"""Names without which RoundRobinPriorityQueue cannot be imported, or cannot be built."""
 
 
 def check_internals(crawler: Crawler) -> None:

@@ -68,7 +68,7 @@ def list_of(
 
 
 def text(pattern: str) -> Callable[[Any], str]:
-    """Return a function that strips a text, and raises an error unless *pattern* matches."""
+    """Return a function that strips a text. It raises an error if *pattern* does not match."""
 
     def read(value: Any) -> str:
         found: str = value.strip()
@@ -82,7 +82,7 @@ def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting
     """Return the setting of a text or a path. The default is None, and "" means None."""
 
     def read(value: Any) -> str | None:
-        if value is None or value == "":  # as on the command line
+        if value is None or value == "":  # "" on the command line
             return None
         _must(isinstance(value, (str, os.PathLike)) and is_valid(value))
         return str(value)
@@ -100,7 +100,8 @@ def overrides(value: Any) -> tuple[Override, ...]:
 def class_with(*has: str, default: str, is_not: str = "") -> Setting:
     """Return the setting of a class, or of its path.
 
-    The class must have the attributes *has*, and no base class from the module *is_not*.
+    The class must have the attributes *has*. Neither the class nor a base class may be in the
+    module *is_not*.
     """
 
     def read(value: Any) -> type:

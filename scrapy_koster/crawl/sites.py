@@ -77,7 +77,7 @@ class Sites:
 
     def waiting_for(self, state: SiteState) -> int:
         """Return the number of requests that wait for the site."""
-        # An evicted site gets a new state later, so parked requests are counted by the site's name.
+        # A site may get a new state after an eviction, so parked requests are counted by name.
         if state.page is None:
             return 0
         return self._parked.waiting_in(str(state.site)) + len(state.waiters)
@@ -85,7 +85,7 @@ class Sites:
     def is_retrieving(self) -> bool:
         """Return whether requests wait for an attempt that is under way.
 
-        An attempt for a failed site counts only while its robots.txt is being fetched.
+        If its site has failed, an attempt counts only while the robots.txt is being fetched.
         """
         under_way = self._retriever.under_way
         return any(self.waiting_for(each) and not self._has_failed(each) for each in under_way)
@@ -175,7 +175,7 @@ class Sites:
         self.look(state)
 
     def ended(self, state: SiteState) -> None:
-        """Move the site after an attempt, and end the waits of requests that are decided."""
+        """Move the site after an attempt, and end the waits of requests that can be decided now."""
         step = self.current_step(state)
         if isinstance(step, Defer) and step.failure.attempts == 1:
             # A first attempt that hangs must leave idle time for a second attempt.
@@ -184,9 +184,10 @@ class Sites:
         self.look(state)
 
     def look(self, state: SiteState) -> None:
-        """End the waits for the site if the step, or an idle or closing crawl, decides requests.
+        """Take the current step of the site, and end the waits of requests that the step decides.
 
-        If requests still wait, start an attempt or a timer.
+        An idle or closing crawl ends waits, too. If requests still wait, start an attempt or a
+        timer.
         """
         self.ahead.ends(state)
         step = told = self.current_step(state)
@@ -215,7 +216,7 @@ class Sites:
     # The end of waiting.
 
     def _ending(self, state: SiteState, step: Step) -> tuple[Event, Refuse] | None:
-        """Return the event by which the crawl ends the waits for the site, and the final step.
+        """Return the event by which the crawl ends the waits for the site, with a Refuse step.
 
         Returns None if the waits go on, or if *step* lets no request wait.
         """

@@ -16,23 +16,23 @@ changes a step without an event: a copy expires, or an attempt becomes due. ``Si
 step when it looks at the site. So a step can move a site from any state, for example after the
 clock was set back. During an attempt, only the end of the attempt moves the site.
 
-Three events come from the crawl. An event without a move in ``TABLE`` raises KeyError:
+An event without a move in ``TABLE`` raises KeyError. Three events come from the crawl:
 
 - NEEDED: a request begins to wait, or still waits after a look at the site. This starts an attempt,
-  or the timer of the next attempt. No request needs a site that is settled or given up, because the
-  request is decided at once.
+  or the timer of the next attempt. A request to a site that is settled or given up is decided at
+  once, so there is no NEEDED in these states.
 - IDLE: the crawl has had no other work for KOSTER_IDLE_LIMIT_SECS, and the last attempt failed. The
   site does not move, and can be tried again if the crawl goes on. There is no IDLE before the end
   of the first attempt, because an answer may still come.
-- CLOSING: the crawl closes. No attempt begins any more.
+- CLOSING: the crawl closes. No new attempt begins.
 
-An action decides the waiting requests, depending on where they wait (``Fates``). A request that
-waits in place, inside the downloader, has to end before the crawl can end. A request that is parked
-in the scheduler goes back to the queue when the crawl closes. If the queue is kept for the next run
-(JOBDIR, scrapy-redis), an idle crawl does not refuse parked requests either.
+An action decides the waiting requests, depending on where they wait (``Fates``). When the crawl
+closes, a request that waits in place, inside the downloader, is refused, because the crawl cannot
+end before it. A request that is parked in the scheduler goes back to the queue. If the queue is
+kept for the next run (JOBDIR, scrapy-redis), IDLE does not refuse parked requests.
 
-docs/architecture.md shows both tables, printed by ``python -m harness.state_tables`` with tests/ on
-the path.
+docs/architecture.md shows ``TABLE`` and ``FATES``. ``python -m harness.state_tables`` prints both,
+with tests/ on the path.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class State(Enum):
     UNKNOWN = "unknown"
     """There are no valid facts, and no attempt is under way."""
     FETCHING = "fetching"
-    """An attempt is under way. It may use only the storage."""
+    """An attempt is under way. With a valid copy in the storage, there is no fetch."""
     DEFERRED = "deferred"
-    """The last attempt failed. There is another attempt later."""
+    """The last attempt failed. The time of the next attempt is known."""
     SETTLED = "settled"
     """Requests do not wait. The copy decides, or requests pass (KOSTER_UNAVAILABLE)."""
     GIVEN_UP = "given up"
@@ -174,16 +174,16 @@ class Facts(NamedTuple):
     watch: Watch | None = None
     """Finds allowed pages that RFC 9309 or a hidden line forbids.
 
-    None if the parser has no watch.
+    None if the file cannot have such pages, or if the parser has no ``watch``.
     """
     usage: UsageLines | None = None
     """The usage preferences in the file. None without such lines, or if the crawl ignores them."""
     defect: TwistedFailure | None = None
-    """The error of a component of the crawl that made the last attempt fail."""
+    """The error of a component of the crawl by which the last attempt failed, or None."""
 
 
 class SiteState:
-    """The facts about a site, with the step and the state that follow.
+    """The facts about a site, with the step and the state that follow from the facts.
 
     ``step`` is valid until ``until_epoch``, in seconds since the epoch. After that time, call
     ``take_step`` for the next step.
@@ -226,11 +226,11 @@ class SiteState:
         self.is_deferred = False
         """Whether the last announcement was that visits are deferred."""
         self.hazards: frozenset[Cause] = frozenset()
-        """The counted reasons why RFC 9309 or a hidden line forbids pages that were allowed."""
+        """The causes of hazards that are counted for the site already."""
 
     @property
     def known(self) -> Known | None:
-        """The copy of the robots.txt, a failure, or None."""
+        """The copy of the robots.txt, a failure, or None before the first result."""
         return self.facts.known
 
     def learn(self, facts: Facts) -> None:

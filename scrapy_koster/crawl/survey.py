@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from scrapy_koster.protocol.verdict import Verdict
 
-# More than the sites that are fetched from at the same time, so that further sites always wait.
+# More than the number of robots.txt files that are fetched at once (``socket_limit``), so that the
+# next fetch can always begin.
 URLS_AT_ONCE = 2000
 _LOOK_SECS = 0.05
 _SCHEDULER = "scrapy.core.scheduler.Scheduler"
@@ -46,7 +47,7 @@ SURVEY_SETTINGS: dict[str, Any] = {
     "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
     "HTTPCACHE_ENABLED": False,
     "CLOSESPIDER_TIMEOUT_NO_ITEM": 0,
-    "CONCURRENT_ITEMS": 1,  # Scrapy starts as many tasks for each URL; there are no items
+    "CONCURRENT_ITEMS": 1,  # the tasks that Scrapy starts for a URL; there are no items
 }
 """Settings of a survey, used instead of the settings of a project."""
 
@@ -149,7 +150,7 @@ class SurveySpider(Spider):
         self.began = True
         firsts, clock = self._seeds.firsts(), clock_of(self.crawler)
         rest: Iterator[str] = iter(())
-        # CancelledError ends the crawl. Without asyncio, the engine would log it as an error.
+        # Without asyncio, the engine would log the CancelledError that ends start().
         with suppress(CancelledError):
             while True:
                 if self._under_way >= URLS_AT_ONCE:
@@ -166,18 +167,18 @@ class SurveySpider(Spider):
                     return
 
     def _request(self, url: str, **seed: tuple[int, str]) -> Request:
-        """Return the request for *url*. For the first URL of a site, *seed* is the site."""
+        """Return the request for *url*. *seed* is empty, or has a site and its first URL."""
         self._under_way += 1
-        # There are no duplicates, so the filter need not remember the URL.
+        # The URLs have no duplicates, so the dupefilter need not remember the URL.
         return Request(url, self.parse, errback=self.not_fetched, cb_kwargs=seed, dont_filter=True)
 
     def parse(self, response: Response, **_: Any) -> None:
-        """Count a URL as undecided, because a middleware of the project returned a response."""
+        """Count a URL as undecided: a middleware of the project answered before the decision."""
         assert response.request is not None  # set by Scrapy
         self._ended(response.request, "a downloader middleware answered it")
 
     def not_fetched(self, failure: Failure) -> None:
-        """Count a URL as decided, or as undecided after another error."""
+        """Count a URL as decided if allowed or refused, or as undecided after any other error."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy
         error = failure.value
         decided = None if isinstance(error, PageNotFetched) else type(error).__name__

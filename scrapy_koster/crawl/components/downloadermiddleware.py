@@ -79,8 +79,8 @@ class KosterMiddleware:
     async def process_request(self, request: Request) -> Response | None:
         """Allow or refuse *request*, after waiting for its robots.txt if necessary.
 
-        Returns the page in the cache in a crawl from the HTTP cache, or None. Raises an error of
-        ``Enforcement.enforce`` for a refused request.
+        Returns the page from the HTTP cache (``Replay.answer``), or None. For a refused request,
+        raises an error of ``Enforcement.enforce``.
         """
         if request.meta.get("dont_obey_robotstxt"):
             self.enforcement.note_exempt(request)
@@ -140,14 +140,14 @@ class KosterMiddleware:
                 parser=self._config.parser.__qualname__,
             )
 
-    # Answers without a request.
+    # Methods for spiders.
 
     def is_allowed(self, request: Request | str, robot: str | None = None) -> bool | None:
         """Return whether *request*, a request or a URL, may be fetched now.
 
         Only a robots.txt in memory is used. Returns None if the robots.txt is not in memory, has
         expired, or could not be retrieved (True with KOSTER_UNAVAILABLE = "allow"). *robot* is a
-        name token or a User-Agent header; the default is the name in the request.
+        name token or a User-Agent header; the default is the name for *request*.
 
         Raises ValueError if the URL or the robot is invalid, and TypeError if KOSTER_PARSER has a
         defect.
@@ -181,7 +181,7 @@ class KosterMiddleware:
     # The start and the end of the crawl.
 
     def _check_settings(self, crawler: Crawler) -> None:
-        """Raise an error if KOSTER_PARSER has a defect, or if a setting lacks its middleware.
+        """Raise an error if KOSTER_PARSER has a defect, or the middleware of a setting is missing.
 
         Log a warning if ROBOTSTXT_PARSER has no effect, or if Scrapy's own middleware is enabled.
         """

@@ -28,7 +28,7 @@ class LinkFilterMiddleware(OptionalMiddleware):
     """Drops forbidden requests from callbacks, and calls the errbacks of these requests.
 
     Dropped requests are not queued. Enabled by KOSTER_FILTER_LINKS. This middleware needs the
-    highest order of the spider middlewares, so that the output of errbacks passes the others.
+    highest order of the spider middlewares, so that the others process the output of errbacks.
     """
 
     settings = "KOSTER_FILTER_LINKS"
@@ -57,10 +57,11 @@ class LinkFilterMiddleware(OptionalMiddleware):
                     yield each
 
     async def _errback(self, request: Request, error: RobotsForbidden) -> AsyncIterator[Any]:
-        """Yield the output of the errback of *request*, called with *error* as Scrapy does.
+        """Yield the output of the errback of *request*. The errback gets *error* in a Failure.
 
-        If the errback raises another error, *request* is yielded. KosterMiddleware then refuses
-        *request*, and Scrapy calls the errback again and logs its error. CloseSpider is raised.
+        A CloseSpider of the errback is raised. If the errback raises any other error than *error*,
+        *request* is yielded. KosterMiddleware then refuses *request*, and Scrapy calls the errback
+        again and logs the error of the errback.
         """
         failure = Failure(error)
         failure.request = request  # type: ignore[attr-defined]  # as Scrapy does

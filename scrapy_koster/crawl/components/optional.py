@@ -38,7 +38,7 @@ class OptionalMiddleware:
     settings: str
     """The settings that enable this middleware, for an error message."""
     why_dropped: str
-    """The reason why output was dropped, for the last log line."""
+    """The reason why output was dropped: the words after "their pages" in the last log line."""
     how_to_keep: str
     """A sentence for the log, with the setting that keeps the output."""
 
@@ -71,7 +71,7 @@ class OptionalMiddleware:
         raise NotImplementedError
 
     def _drops(self, output: Any, response: Response, kind: str, reason: str, why: str) -> bool:
-        """Log *output*, and send the signal. Return whether to drop *output*: not in a dry run."""
+        """Log *output*, and send the signal. Return True to drop *output*, False in a dry run."""
         self._events.send(output_dropped, response=response, output=output, reason=reason)
         self._dropped[kind] += 1
         is_first = self._dropped[kind] == 1
@@ -110,7 +110,7 @@ def tokens_of(request: Request, token: str | None) -> tuple[str, ...]:
     """
     said = request.meta.get("robotstxt_user_agent")
     robot = (joined(said) if said else None) or token
-    # Without another name, the site knows the robot by the header that was sent.
+    # If neither the meta nor a setting has a name, the site knows the robot by the sent header.
     return _names_of(robot or sent_user_agent(request.headers))
 
 

@@ -2,7 +2,7 @@
 
 ``next_request`` returns a request that can be decided at once. Other requests are parked, and their
 robots.txt is retrieved. ``next_request`` takes requests in turns from the inner scheduler and from
-the open queues of parked requests, so further sites are known before the open queues are empty.
+the open queues of parked requests, so new sites are found before the open queues are empty.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class DeferringScheduler(BaseScheduler):
         self._is_kept = parts.folder is not None or bool(self._persist)
         """Whether the inner scheduler keeps its requests for the next run."""
         self._is_broken = False
-        """Whether the inner scheduler raised an error, and its queue did not get shorter."""
+        """Whether the inner scheduler raises errors, and its queue no longer gets shorter."""
         self._backup: RedisBackup | None = None
         self._resumed: deque[str] = deque()
         """The names of queues of the last run that have not been opened yet."""
         self._turns = [self._parked.pop, self._next_inner]
         self._has_more = False
-        """Whether the last call of ``next_request`` reached its time limit, and has to go on."""
+        """Whether ``next_request`` reached its time limit, so that the next call has to go on."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
@@ -89,7 +89,7 @@ class DeferringScheduler(BaseScheduler):
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open both schedulers. Raises RuntimeError if the crawl would not obey robots.txt.
 
-        If the inner scheduler returns a Deferred, return it.
+        Returns the Deferred that the inner scheduler returns, or None.
         """
         # The inner scheduler is opened first, because Scrapy closes it after an error below.
         opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
@@ -180,7 +180,7 @@ class DeferringScheduler(BaseScheduler):
         )
 
     def _spider_idle(self) -> None:
-        """Raise DontCloseSpider while waiting requests may still come out.
+        """Raise DontCloseSpider while waiting requests may still come out, also in other workers.
 
         If the remaining requests wait for the next run, raise CloseSpider with the reason WAITING.
         """
@@ -216,7 +216,8 @@ class DeferringScheduler(BaseScheduler):
     def _next(self) -> Request | None:
         """Return the next request from any source, or None."""
         if self._resumed and not self._sites.ahead.is_full:
-            # The first request is parked again, which closes the queue and starts the retrieval.
+            # The first request of the queue is parked again. This closes the queue, and starts the
+            # retrieval.
             self._parked.let_out(self._resumed.popleft())
         self._turns.reverse()
         request = self._turns[0]() or self._turns[1]()
@@ -240,8 +241,8 @@ class DeferringScheduler(BaseScheduler):
     def _next_readable(self) -> Request | None:
         """Return the next request of the inner scheduler that can be read, or None.
 
-        Scrapy's disk queue stores the number of requests only on closing. If a crawl was killed,
-        requests may be missing in the JOBDIR: the queue raises an error, and the request is
+        Scrapy's disk queue writes the number of its requests only when it closes. If a crawl was
+        killed, requests may be missing in the JOBDIR: the queue raises an error, and the request is
         skipped. Without a JOBDIR, the error is raised.
         """
         left = math.inf

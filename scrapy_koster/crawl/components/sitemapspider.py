@@ -32,14 +32,14 @@ class RobotsSitemapMixin(_Base):
     """
 
     async def start(self) -> AsyncIterator[Any]:
-        """Yield the requests for sitemaps, those in a robots.txt as soon as the file is known."""
+        """Yield the requests for sitemaps. Sitemaps in a robots.txt follow when it is known."""
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
         found: DeferredQueue[Any] = DeferredQueue()
         asked = [] if middleware is None else list(filter(is_robots_txt, self.sitemap_urls))
         found.put([url for url in self.sitemap_urls if url not in asked])
         for url in asked:  # at the same time: a hanging site does not delay others
             deferred_from_coro(self._look_up(url, found))
-        # CancelledError ends the crawl. Without asyncio, the engine would log it as an error.
+        # Without asyncio, the engine would log the CancelledError that ends start().
         with suppress(CancelledError):
             for _ in range(1 + len(asked)):
                 self.sitemap_urls = await maybe_deferred_to_future(found.get())
@@ -47,7 +47,7 @@ class RobotsSitemapMixin(_Base):
                     yield request
 
     async def _look_up(self, url: str, found: DeferredQueue[list[str]]) -> None:
-        """Put the list of sitemaps in the robots.txt *url* into *found*, empty if unknown."""
+        """Put a list of the sitemaps in the robots.txt *url* into *found*, or [] if unknown."""
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
         assert middleware is not None
         log, sitemaps = Log(__name__, self.crawler), []

@@ -41,7 +41,7 @@ class RobotsMetaMiddleware(OptionalMiddleware):
 
     @staticmethod
     def is_on(config: Config) -> bool:
-        """Return whether KOSTER_PAGE_DIRECTIVES has a source of directives."""
+        """Return whether KOSTER_PAGE_DIRECTIVES is not empty."""
         return bool(config.page_directives)
 
     def process_spider_input(self, response: Response) -> None:
@@ -59,7 +59,7 @@ class RobotsMetaMiddleware(OptionalMiddleware):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Yield the output without the requests and items that the directives of the page drop."""
+        """Yield the output, except the requests and items that the directives of the page drop."""
         directives = self._found.get(response)
         async for output in result:
             if directives is None or self._passes(output, response, directives):

@@ -28,14 +28,18 @@ USAGE = "koster_usage"
 """The key of response.meta with the Usage of the page."""
 
 _Unfit: TypeAlias = "tuple[str, Statement | None]"
-"""A purpose that a page may not serve, and the statement that disallows it, or None."""
+"""A purpose that a page may not serve, and the statement that disallows the purpose.
+
+The statement is None if the preference is unknown (KOSTER_USAGE_UNKNOWN).
+"""
 
 
 class UsageMiddleware(OptionalMiddleware):
     """Sets ``response.meta["koster_usage"]`` and a field of items, and can drop items.
 
-    Items are dropped if a purpose is disallowed, unless KOSTER_USAGE_ACTION is "report". Enabled by
-    KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD.
+    Unless KOSTER_USAGE_ACTION is "report", items are dropped if a purpose is disallowed, and with
+    KOSTER_USAGE_UNKNOWN = "drop" if the preference is unknown. Enabled by KOSTER_USAGE_PURPOSES or
+    KOSTER_USAGE_FIELD.
     """
 
     settings = "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD"
@@ -69,11 +73,11 @@ class UsageMiddleware(OptionalMiddleware):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Yield the output without dropped items. Set KOSTER_USAGE_FIELD of the other items."""
+        """Yield the output, except dropped items. Set KOSTER_USAGE_FIELD of the yielded items."""
         usage, unfit = self._found.get(response, (None, None))
         async for output in result:
             if isinstance(output, Request):
-                # With meta=response.meta, the request has the usage of this page: remove it.
+                # A request with meta=response.meta has the usage of this page: remove the usage.
                 output.meta.pop(USAGE, None)
             elif output is not None:
                 if unfit is not None and await self._drops_item(output, response, *unfit):
@@ -97,7 +101,7 @@ class UsageMiddleware(OptionalMiddleware):
     async def _drops_item(
         self, item: Any, response: Response, purpose: str, statement: Statement | None
     ) -> bool:
-        """Count and log an item to drop. Return whether the item is dropped: not in a dry run."""
+        """Count and log an item to drop. Return whether the item is dropped: False in a dry run."""
         self._stats.inc_value("koster/usage/dropped")
         why = f"disallowed by {statement}" if statement else "unknown (KOSTER_USAGE_UNKNOWN)"
         because = f"{purpose} is {why}"
@@ -133,7 +137,7 @@ class UsageMiddleware(OptionalMiddleware):
 
 
 def _fill(item: Any, field: str, usage: Usage) -> None:
-    """Set *field* of *item* to *usage*, if the field is empty and *item* accepts the field."""
+    """Set *field* of *item* to *usage* as a dict, if empty and if *item* accepts the field."""
     try:
         adapter = ItemAdapter(item)
         value = adapter.get(field)

@@ -1,1 +1,1 @@
-"""Undocumented parts of Scrapy, and the differences of its releases."""
+"""Undocumented parts of Scrapy, and the differences between releases of Scrapy."""

@@ -1,14 +1,14 @@
-"""Sends requests for a robots.txt like pages of the crawl, but without a slot, and with a limit.
+"""Sends requests for a robots.txt like requests for pages, but with a limit and without a slot.
 
 The limit is a number of bytes of the answer. Section 6: "place limits on the resources spent".
 
 Scrapy's handler for HTTP/1.1 reports headers only when they are complete. Until then, Twisted reads
 header lines and interim answers (1xx) without a limit, so an answer could fill the memory. To
 prevent this, the bytes of a connection are counted before Twisted parses them. No method of Twisted
-is replaced: a copy of the handler has a pool that opens connections through its own endpoint and
-factory.
+is replaced: a copy of the handler has a pool of ours, which opens connections through our endpoint
+and factory.
 
-Pages use these connections, too. After the answer to a robots.txt, its connection has no limit. A
+Pages use these connections, too. After the robots.txt has come, its connection has no limit. A
 connection that was opened for a page never has a limit, as in Scrapy.
 """
 
@@ -63,8 +63,8 @@ class AnswerLimit:
     def count_body(self, data: bytes) -> None:
         """Count *data*, a piece of the body. Raises StopDownload if the body is too long.
 
-        The headers are complete, so the limit of the connection is raised to that of a whole
-        answer, with room for the framing of chunks.
+        The headers are complete when a body comes. So the limit of the whole answer applies from
+        now on, with room for the framing of chunks.
         """
         self._limit = self._whole
         self._body += len(data)
@@ -94,7 +94,7 @@ class AnswerLimit:
 async def through_middlewares(
     crawler: Crawler, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
 ) -> Response | Request:
-    """Return the result of the downloader middlewares for *request*. They call *send*."""
+    """Send *request* with *send*, within the downloader middlewares. Return their result."""
     middlewares: Any = crawler.engine.downloader.middleware
     result: Response | Request = await middlewares.download_async(send, request)
     return result
@@ -140,7 +140,7 @@ def _handler(crawler: Crawler, url: str) -> Any:
 
 
 class _Pool:
-    """The crawl's pool, for a request with a limit."""
+    """The connection pool of the crawl, except that new connections have a limit."""
 
     def __init__(self, pool: Any, limit: AnswerLimit) -> None:
         self._pool = pool
@@ -163,13 +163,13 @@ class _Endpoint:
         self._limit = limit
 
     def connect(self, factory: Any) -> Deferred[Any]:
-        """Connect, and return the protocol that *factory* has built."""
+        """Connect, and return a Deferred with the protocol that *factory* has built."""
         connecting: Deferred[Any] = self._endpoint.connect(_Factory(factory, self._limit))
         return connecting.addCallback(lambda wire: wire.wrappedProtocol)
 
 
 class _Factory(WrappingFactory[Any]):
-    """Wraps the protocols of another factory with a limit."""
+    """Wraps the protocols of another factory in ``_Wire``, with the limit."""
 
     noisy = False
 
@@ -186,7 +186,10 @@ class _Wire(ProtocolWrapper):
         self._limit = limit
 
     def writeSequence(self, data: Any) -> None:  # noqa: N802
-        """Send *data*, a request. For a page, the last limit stays, which ``end`` has removed."""
+        """Send *data*, a request, with the limit in ``_SENDING``.
+
+        For a page, ``_SENDING`` is None. Then the old limit stays, which ``end`` has made infinite.
+        """
         self._limit = _SENDING.get() or self._limit
         super().writeSequence(data)  # type: ignore[no-untyped-call]
 

@@ -1,4 +1,4 @@
-"""The Downloader of a crawl: a subclass of the project's Downloader that checks sent requests.
+"""The Downloader of a crawl: the project's Downloader, with a check before a request is sent.
 
 The setting DOWNLOADER is Scrapy's extension point for this, so no method of Scrapy is replaced.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Checking:
-    """Mixin for a Downloader class: checks requests, and waiting requests use no place."""
+    """Mixin for a Downloader: checks requests. Waiting requests use no place of the downloader."""
 
     active: set[Request]
     handlers: Any
@@ -51,9 +51,9 @@ class _CheckedHandlers:
         return getattr(self._sent_by, name)
 
     async def download_request_async(self, request: Request) -> Response:
-        """Return the response to *request*, after the wait for a turn and the check.
+        """Return the response to *request*, after the wait for the turn of its host and the check.
 
-        Raises IgnoreRequest if the check refuses *request*.
+        Raises IgnoreRequest if the check refuses *request*, or if the crawl closes during the wait.
         """
         # The check comes last, because the robots.txt may change during the wait for a turn.
         async with self._hooks.visit(request) or nullcontext():

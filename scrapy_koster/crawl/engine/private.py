@@ -31,8 +31,8 @@ CANCELLED = (asyncio.CancelledError, CancelledError)
 def belonging(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
     """Return the object of *kind* that belongs to *crawler*, made by *make* in the first call.
 
-    The object is an attribute of the crawler. A weak dictionary would keep both in memory, since
-    the object refers to the crawler.
+    The object is an attribute of the crawler. A WeakKeyDictionary would keep both in memory,
+    because its value, the object, refers to its key, the crawler.
     """
     name = f"_koster_{kind.__name__.lower()}"
     if name not in vars(crawler):
@@ -117,7 +117,7 @@ class Engine:
         return active - placeless.keys() if placeless else active
 
     def wake(self) -> None:
-        """Make the engine call the scheduler soon, not after a download or after five seconds."""
+        """Make the engine call the scheduler soon, not only after a download or five seconds."""
         slot = self._slot
         if slot is not None:
             slot.nextcall.schedule()

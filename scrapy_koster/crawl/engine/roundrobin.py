@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
-    """Returns a request of a host with the fewest downloads. Hosts take turns.
+    """Returns a request of a host with the fewest downloads under way. Hosts take turns.
 
     For a request, Scrapy's own queue examines every host in the queue. This queue examines hosts in
-    the order of turns, and stops at the first host without downloads. So it examines at most one
-    host more than there are hosts with downloads. Both queues can use the same JOBDIR.
+    the order of turns, and stops at the first host without downloads. So this queue examines at
+    most the hosts with downloads, and one more. Both queues can use the same JOBDIR.
     """
 
     pqueues: OrderedDict[Any, Any]
@@ -53,9 +53,9 @@ class _Downloads(DownloaderInterface):
     """Reports only one host to the queue: the host of the next request."""
 
     def stats(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
-        """Return the number of downloads and the name of the first host with the fewest downloads.
+        """Return the first host with the fewest downloads, as [(number of downloads, name)].
 
-        The list has one pair, or is empty if there are no hosts.
+        The list is empty if there are no hosts.
         """
         fewest: list[tuple[int, str]] = []
         for slot in possible_slots:

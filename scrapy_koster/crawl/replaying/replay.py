@@ -42,12 +42,12 @@ class Replay:
 
     @property
     def is_on(self) -> bool:
-        """Whether pages come from the HTTP cache only."""
+        """Whether the crawl has an HTTP cache that can be read (``cache``)."""
         return self.cache is not None
 
     @property
     def cache(self) -> HttpCacheMiddleware | None:
-        """Scrapy's HTTP cache. None without it, or if a subclass replaces ``process_request``."""
+        """Scrapy's HTTP cache. None if disabled, or if a subclass replaces ``process_request``."""
         cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
         if cache is None or type(cache).process_request is not HttpCacheMiddleware.process_request:
             return None
@@ -71,7 +71,7 @@ class Replay:
         return found
 
     async def step(self, state: SiteState, page: Request) -> Obey | Pass:
-        """Return the step of a site by its last copy, without a fetch. Pass if there is no copy.
+        """Return the step of a site by its last copy, without a fetch. Pass without a copy to obey.
 
         The copy is in memory or in the storage. Raises ParserDefectError if KOSTER_PARSER fails.
         """
@@ -88,6 +88,6 @@ class Replay:
 
 
 def is_replay(settings: BaseSettings) -> bool:
-    """Return whether the settings let pages come from the HTTP cache only."""
+    """Return whether HTTPCACHE_ENABLED and HTTPCACHE_IGNORE_MISSING are set."""
     get = settings.getbool
     return get("HTTPCACHE_ENABLED") and get("HTTPCACHE_IGNORE_MISSING")
