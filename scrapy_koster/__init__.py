@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Any:
 
     Raises AttributeError for an unknown name. The message may suggest a similar name.
     """
-    if name == "addon":  # ADDONS may have this module instead of the class
+    if name == "addon":  # ADDONS may name this submodule instead of the class
         return import_module(f"{__name__}.addon")
     if name not in _MODULES:
         near = [f". The nearest name is {each}" for each in get_close_matches(name, __all__, 1)]

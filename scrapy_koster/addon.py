@@ -74,8 +74,8 @@ _COMPONENTS = (
 
 
 def _enable(settings: BaseSettings) -> None:
-    # Not replace_in_component_priority_dict, which raises KeyError for a class that is only in
-    # DOWNLOADER_MIDDLEWARES_BASE.
+    # replace_in_component_priority_dict would raise KeyError: usually, RobotsTxtMiddleware is only
+    # in DOWNLOADER_MIDDLEWARES_BASE.
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
     for name, component, order in _COMPONENTS:
         settings.setdefault_in_component_priority_dict(name, component, order)
@@ -87,8 +87,9 @@ def _enable(settings: BaseSettings) -> None:
 def _wrap_scheduler(settings: BaseSettings) -> None:
     """Set SCHEDULER to our scheduler, and KOSTER_FALLBACK_SCHEDULER to the user's scheduler.
 
-    A KOSTER_FALLBACK_SCHEDULER that is set is kept. If SCHEDULER is a DeferringScheduler already,
-    the settings do not change. Raises TypeError if SCHEDULER is no BaseScheduler.
+    If SCHEDULER is a DeferringScheduler already, no setting changes. If KOSTER_FALLBACK_SCHEDULER
+    is set already, only SCHEDULER changes. If not, raises TypeError for a SCHEDULER that is no
+    BaseScheduler.
     """
     scheduler = load_object(settings["SCHEDULER"])
     if DeferringScheduler in getattr(scheduler, "__mro__", ()):

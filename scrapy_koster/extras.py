@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 _MODULES = {"archive": ("warcio",), "tools": ("crawleruseragents", "jinja2")}
-"""The modules of an extra, for the extras that ``need_extra`` can check."""
+"""The modules that ``need_extra`` looks for, by the name of the extra."""
 
 
 class MissingExtraError(ImportError):
@@ -15,7 +15,7 @@ class MissingExtraError(ImportError):
 def need_extra(extra: str, feature: str) -> None:
     """Raise MissingExtraError if a package of *extra* is not installed.
 
-    The message says that *feature* needs the package, and has the command to install *extra*.
+    The message names *feature*, and has the command to install *extra*.
     """
     if any(find_spec(module) is None for module in _MODULES[extra]):
         raise MissingExtraError(

@@ -4,7 +4,8 @@ A handler gets named arguments, and need not accept every argument. The crawl wa
 a handler should be fast. Results of handlers are ignored, and errors are logged: a handler cannot
 change a decision. Signals without a handler are not sent.
 
-*site* is a ``Site``; ``str(site)`` is its scheme, host and port, such as ``https://example.com``.
+The description of a signal has the names of the arguments in asterisks. *site* is a ``Site``;
+``str(site)`` is its scheme, host and port, such as ``https://example.com``.
 """
 
 robots_requested = object()
@@ -27,7 +28,7 @@ is the status before, or None for the first time. *status* and *previous* may be
 """
 
 site_deferred = object()
-"""Visits to *site* are deferred from now on."""
+"""Requests to *site* wait from now on, until a retry of its robots.txt."""
 
 site_given_up = object()
 """The waiting requests of *site* are refused."""

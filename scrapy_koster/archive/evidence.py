@@ -1,12 +1,12 @@
-"""Turns the results of lookups in a crawl into WARC records.
+"""Turns the attempts of a crawl to retrieve a robots.txt into WARC records.
 
-    request, response   a hop as sent and received; a 304 is a revisit
+    request, response   an exchange as sent and received, also a redirect; a 304 is a revisit
     conversion          the file as obeyed, if the body was compressed, cut, or changed by a
                         middleware
     resource            a copy from the storage, on the first use
-    metadata            the result in JSON: the "outcome" of a lookup
+    metadata            the result in JSON: the "outcome" of an attempt
 
-An outcome is written in one call, after the records to which it refers.
+An outcome and the records to which it refers are written in one call, the outcome last.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ class Evidence:
         self._written: dict[object, None] = {}
 
     def add(self, attempt: Attempt) -> tuple[Known, int]:
-        """Write *attempt*. Return its result with the record ID of the copy, and the record count.
+        """Write *attempt*. Return the result, and the number of written records.
 
-        A result from the storage is written only once. Raises OSError if nothing was written.
+        The copy in the result has the ID of its record. A result from the storage is written only
+        once. Raises OSError if *attempt* cannot be written.
         """
         outcome = attempt.site, learnt(attempt.known)
         if not attempt.exchanges and outcome in self._written:
@@ -83,7 +84,7 @@ class Evidence:
         is_renewed = any(exchange.status == 304 for exchange in attempt.exchanges[-1:])
         is_new = attempt.source == "fetched" and isinstance(known, Copy) and not is_renewed
         if copy is not None and not is_new:
-            # After a 304 the copy has a new date, and the record of ``attempt.stale``.
+            # After a 304, the copy has a new date. Its body is in the record of ``attempt.stale``.
             held = self._held(attempt.site, attempt.stale or copy, records)
             copy = replace(copy, record_id=held.record_id)
         for exchange in attempt.exchanges:
@@ -94,7 +95,7 @@ class Evidence:
         return known, [*records, _outcome(attempt, known)]
 
     def _held(self, site: Site, copy: Copy, records: list[Record]) -> Copy:
-        """Return *copy* with the ID of its record, which is added to *records* if not written."""
+        """Return *copy* with the ID of its record. An unwritten record is added to *records*."""
         if copy.record_id is not None and copy.fetched >= self._began:
             return copy
         # The ID is derived from the content, so workers use the same ID for the same copy.

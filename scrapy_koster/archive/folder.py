@@ -19,7 +19,7 @@ from scrapy_koster.storage.latest import learnt
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The archived result of a lookup by a crawl."""
+    """The archived result of an attempt of a crawl to retrieve a robots.txt."""
 
     at: float
     """Time of the result, in seconds since the epoch."""
@@ -53,7 +53,10 @@ class Folder:
         return sorted(found, key=lambda outcome: (outcome.at, learnt(outcome.known)))
 
     def whole(self, outcome: Outcome) -> Known:
-        """Return the result with the body of the copy. Raises ArchiveError without this body."""
+        """Return the result with the body of the copy.
+
+        Raises ArchiveError if the body is not found, or if a WARC file cannot be read.
+        """
         known, copy = outcome.known, last_copy(outcome.known)
         if copy is None or not outcome.body_bytes:
             return known
@@ -61,9 +64,9 @@ class Folder:
         return replace(known, stale=copy) if isinstance(known, Failure) else copy
 
     def info(self, warc: Path) -> Mapping[str, str]:
-        """Return the fields of the warcinfo record in *warc*: the settings of the crawl.
+        """Return the fields of the warcinfo record in *warc*, such as the settings of the crawl.
 
-        Empty if the record is damaged. Raises ArchiveError.
+        The result is empty if the record is damaged. Raises ArchiveError if *warc* cannot be read.
         """
         with _archive_errors(warc), warc.open("rb") as file:
             _, _, record = next(records_in(file), (0, 0, None))
@@ -100,7 +103,7 @@ def _archive_errors(warc: Path) -> Iterator[None]:
 
 
 def _outcome(record: Record, site: Site, warc: Path) -> Outcome | None:
-    """Return the outcome in *record*, or None if it has no valid outcome of *site*."""
+    """Return the outcome about *site* in *record*, or None without a valid outcome."""
     if record.kind != "metadata":
         return None
     try:

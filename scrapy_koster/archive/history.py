@@ -18,12 +18,12 @@ _COMPARED_LINES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A response for robots.txt that did not change over some time."""
+    """A robots.txt, with its HTTP status, that did not change over some time."""
 
     first: Outcome
     """The first result with this version."""
     copy: Copy
-    """The first copy, without the body. The site first sent this version at ``fetched``."""
+    """The first copy, without the body. The site first sent this version at ``copy.fetched``."""
     last_seen: float
     """Time when the site last sent or confirmed this version, in seconds since the epoch."""
     seen: int
@@ -48,7 +48,7 @@ def versions(outcomes: Iterable[Outcome]) -> list[Version]:
 
 
 def changes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the changed lines: the number in *old* or 0, the number in *new* or 0, the line.
+    """Yield removed lines as (number in *old*, 0, line), added lines as (0, number in *new*, line).
 
     If more than 1,000 lines are between the first and the last difference, all of them are yielded
     as changed, because a comparison would be slow.
@@ -66,6 +66,6 @@ def changes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, i
 
 
 def _common(old: Sequence[bytes], new: Sequence[bytes]) -> int:
-    """Return the number of lines at the start of both files that are the same."""
+    """Return the number of equal lines at the start of both files."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))

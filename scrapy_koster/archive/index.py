@@ -1,4 +1,4 @@
-"""The CDXJ index of a WARC file: the places of records by URL.
+"""The CDXJ index of a WARC file, which finds the offsets of records by URL.
 
 A line is the key of a URL (SURT), a time in 14 digits, and JSON. The first line has the size of the
 indexed file. If the file has another size, the index is outdated and made again.
@@ -63,7 +63,7 @@ def write_index(warc: Path, lines: Iterable[bytes], size: int) -> None:
 def index_of(warc: Path) -> list[bytes]:
     """Return the lines of the index of *warc*.
 
-    An outdated index is made again, and kept if possible.
+    A missing or outdated index is made again, and written if possible.
     Raises OSError if *warc* cannot be read.
     """
     size = warc.stat().st_size

@@ -1,4 +1,4 @@
-"""The values of an archive: a lookup, and a record."""
+"""The values of an archive: an attempt to retrieve a robots.txt, and a record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ArchiveError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The result of a lookup of a robots.txt, with the exchanges."""
+    """An attempt to retrieve a robots.txt: the result, with the requests and responses."""
 
     site: Site
     known: Known
@@ -26,7 +26,7 @@ class Attempt:
     now: float
     """Time of the result, in seconds since the epoch."""
     exchanges: tuple[Exchange, ...] = ()
-    """Requests and responses of the lookup; empty if the result comes from the storage."""
+    """Requests and responses of the attempt; empty if the result comes from the storage."""
     stale: Copy | None = None
     """The copy before a revalidation, or None."""
 
@@ -49,6 +49,6 @@ class Record:
     more: Mapping[str, str] = field(default_factory=dict)
     """Further named fields, such as WARC-Refers-To."""
     head: bytes = b""
-    """HTTP header with the empty line. Empty in a record that was read."""
+    """HTTP header, including the empty line after it. b"" in a record that was read."""
     status: str = "-"
     """HTTP status of a response, or "-"."""

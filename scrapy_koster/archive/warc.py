@@ -38,8 +38,8 @@ def member_of(record: Record) -> bytes:
     fields = [(name, _CONTROL.sub(" ", value)) for name, value in named.items()]
     headers = StatusAndHeaders("", fields, protocol="WARC/1.1")
     stream, length = BytesIO(block), len(block)
-    # Pass the type "warcinfo", because warcio writes such a record unchanged. It would encode the
-    # HTTP header of a "revisit" again, and add its own digests to other types.
+    # Pass the type "warcinfo", because warcio writes such a record unchanged. With "revisit",
+    # warcio would encode the HTTP header again. With other types, warcio would add its own digests.
     whole = ArcWarcRecord("warc", "warcinfo", headers, stream, None, record.content_type, length)
     packed = BytesIO()
     WARCWriter(packed).write_record(whole)
@@ -49,8 +49,8 @@ def member_of(record: Record) -> bytes:
 def records_in(file: BinaryIO) -> Iterator[tuple[int, int, Record]]:
     """Yield the offset, the length and the record of each member, from the position of *file* on.
 
-    Reading stops at the first damaged member. Later bytes may be forged: if a writer was killed,
-    the body of a response could be read as members. Raises OSError.
+    Reading stops at the first damaged member, for example after a writer was killed. The rest
+    of the file may be the body of a response, forged to look like members. Raises OSError.
     """
     members = ArchiveIterator(file, check_digests=True)
     try:

@@ -85,7 +85,7 @@ class Writer:
         return self._file, [info, *records]
 
     def _undo(self, file: int) -> None:
-        """Cut off a failed write. Delete the file if it is empty, close it if it cannot be cut."""
+        """Cut off a failed write, and delete an empty file. A deleted or uncut file is closed."""
         with suppress(OSError):
             os.ftruncate(file, self._size)
             if self._size:

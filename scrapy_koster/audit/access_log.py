@@ -1,4 +1,4 @@
-"""The visits in the lines of a log, and the number of unreadable lines."""
+"""Reads the lines of a log as visits (requests), and counts unreadable lines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _NO_VISIT = re.compile(rb"^(?:[ \t\r]*|#[^\n]*)\n", re.MULTILINE)
 
 
 Visit: TypeAlias = tuple[int, str, Any, Any, Any, Any]
-"""Seconds since the epoch, name of the robot; client, request, status and size as in the log."""
+"""A request of a robot: seconds since the epoch, name of the robot, and four fields as in the log:
+client, request, status, size."""
 
 
 Format: TypeAlias = TextFormat | JsonFormat | W3cFormat
@@ -62,7 +63,7 @@ Opened = Callable[[], AbstractContextManager[BufferedReader]]
 
 
 class AccessLog:
-    """A log, and the counts of the lines."""
+    """A log, and the counts of its lines."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class AccessLog:
         self.samples: list[str] = []
         """The first unreadable lines as printable text."""
         self.first: int | None = None
-        """Time of the first readable line, or None before such a line."""
+        """Time of the first readable line, or None until such a line is read."""
         self.last = float("-inf")
         """Time that the reading of the log has reached, in seconds since the epoch."""
         self.hosts: set[Any] = set()
@@ -92,7 +93,7 @@ class AccessLog:
         self._time = lru_cache(_TIMES_KEPT)(seconds_or_none)
 
     def first_secs(self) -> float:
-        """Return the time of the first readable line, or minus infinity without such a line."""
+        """Return the time of the first readable line, or minus infinity if no line can be read."""
         with suppress(OSError, LogError), self._opened() as file:
             for piece in Lines(file, _SAMPLE_BYTES).pieces():
                 for secs in self._secs(self._format_of(piece).rows(piece)):
@@ -125,7 +126,7 @@ class AccessLog:
         if is_w3c(start):
             return W3cFormat()
         formats: list[Format] = [COMMON, JsonFormat(), BALANCER]
-        # The format that reads most lines, or COMMON.
+        # The format that reads the most lines. If several do, the first in the list.
         return max(formats, key=lambda format_: len(format_.rows(start)))
 
     def _visits(self, piece: bytes, format_: Format) -> list[Visit]:
@@ -146,7 +147,7 @@ class AccessLog:
         if self.first is None:
             self.first = next(self._secs(rows), None)
             self.hosts.update(row[_HOST] for row in rows[:_HOSTS_KEPT] if row[_HOST])
-        # The earliest time of the last lines, because a single line can have a wrong, later time.
+        # The earliest time of the last lines, in case a line has a wrong time in the future.
         self.last = max(self.last, min(self._secs(rows[-_TELLING:]), default=self.last))
         self._count(piece, len(rows) - unread, format_)
         return visits

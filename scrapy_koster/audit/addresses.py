@@ -84,7 +84,7 @@ class Ranges:
         return self._of(name) is not None
 
     def _of(self, name: str) -> list[Any] | None:
-        """Return the ranges of *name*, or None. The ranges of googlebot include googlebot-image."""
+        """Return the ranges of *name* or of a prefix (googlebot for googlebot-image), or None."""
         parts = name.split("-")
         starts = ("-".join(parts[:n]) for n in range(len(parts), 0, -1))
         return next((self._networks[start] for start in starts if start in self._networks), None)

@@ -49,7 +49,7 @@ class Violation:
     """Numbers of the versions of the file in which the line was disobeyed."""
 
     def add(self, visit: Visit, version: int) -> None:
-        """Count a request that disobeyed the line in the version with this number."""
+        """Count a request that disobeyed the line in the version with the number *version*."""
         secs, _, client, request, _, size = visit
         one = Violation(1, number_in(size), 0, secs, secs, versions={version})
         if self.count < _SAMPLED_OF:
@@ -93,7 +93,7 @@ class Days(Counter[int]):
 
 
 class Pace:
-    """The speed of a robot, by whole seconds."""
+    """The speed of a robot: the gaps between requests, and bursts, in whole seconds."""
 
     def __init__(self) -> None:
         self.days = Days()
@@ -103,7 +103,7 @@ class Pace:
         self.first: int | None = None
         self.last: int | None = None
         self.gaps: Counter[int] = Counter()
-        """Number of gaps by seconds. Lengths beyond two minutes are rounded to two digits."""
+        """Number of gaps by seconds. Gaps over two minutes are rounded to two digits."""
         self.worst = dict.fromkeys(WINDOWS_SECS, 0)
         """The largest number of requests in a window of time, by the seconds of the window."""
         self._windows: dict[int, deque[tuple[int, int]]] = {secs: deque() for secs in WINDOWS_SECS}
@@ -140,7 +140,7 @@ class Pace:
             self._sums[secs], self.worst[secs] = total, worst
 
     def gap(self, part: float) -> int | None:
-        """Return the quantile *part* of the gaps, or None without gaps."""
+        """Return a quantile of the gaps in seconds (*part* 0.5: the median), None without gaps."""
         ordered = sorted(self.gaps.items())
         below = accumulate(count for _, count in ordered)
         least = part * self.gaps.total()
@@ -167,12 +167,12 @@ class Asking:
     first: int = 0
     last: int = 0
     longest_secs: int = 0
-    """The longest time between two requests."""
+    """The longest time between two requests for /robots.txt."""
     pages_before: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
 
     def add(self, secs: int, status: int, requests: int) -> None:
-        """Count a request at the time *secs*, after this number of *requests* of the robot."""
+        """Count a request at the time *secs*. *requests* counts the robot's earlier requests."""
         if not self.count:
             self.first = self.last = secs
             self.pages_before = requests

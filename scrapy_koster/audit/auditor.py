@@ -22,7 +22,8 @@ from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
 
 ROBOTS_MOST = 1000
-"""Names with their own counts, at most. Names in the robots.txt and frequent names are kept."""
+"""Names with their own counts, at most. If there are more, rare names lose their counts first, and
+names in the robots.txt last."""
 VIOLATIONS_MOST = 20_000
 """Pairs of a robot and a line with their own counts, at most."""
 
@@ -38,9 +39,9 @@ class Overflow(AuditedRobot):
     def __init__(self, judge: Judge) -> None:
         super().__init__("(others)", judge, float("-inf"))
         self.names = self.unknown_names = self.unknown_requests = 0
-        """Numbers of robots; of programs that may not be robots, and requests of such programs."""
+        """Numbers of robots, of programs that may not be robots, and of such programs' requests."""
         self.nameless_clients = 0
-        """Requests for /robots.txt by further nameless clients, which count as ``nameless``."""
+        """Requests for /robots.txt by nameless clients that got no robot of their own."""
 
     def merge(self, robot: AuditedRobot, by: By) -> None:
         """Add the counts of *robot*."""
@@ -64,9 +65,9 @@ class Auditor(dict[str, AuditedRobot]):
         super().__init__()
         self.files = files
         self.unseen_until = float("-inf")
-        """Time until which the fetches of a new robot are unknown.
+        """Time until which a new robot may have fetched the file, unknown to the audit.
 
-        The time of the first line, or the last time of a robot that was merged into ``rest``.
+        This is the time of the first line, or the last time of a robot merged into ``rest``.
         """
         self._namer = namer
         self.show = show
@@ -76,7 +77,7 @@ class Auditor(dict[str, AuditedRobot]):
         self._askers: dict[Any, str] = {}
         self._violations = 0
         self.nameless = AuditedRobot(NAMELESS, self.judge, float("-inf"))
-        """Visits of clients that send no User-Agent header and have not requested /robots.txt."""
+        """Visits of clients that send no User-Agent header, and have no robot of their own."""
 
     def __missing__(self, name: str) -> AuditedRobot:
         if len(self) >= ROBOTS_MOST:
@@ -129,7 +130,7 @@ class Auditor(dict[str, AuditedRobot]):
                 robot.pace.count()
 
     def end(self) -> None:
-        """Count the visits that wait to be counted, at the end of the logs."""
+        """Count the last visits for the pace, at the end of the logs."""
         for robot in (self.nameless, *self.values()):
             robot.pace.count()
 

@@ -68,7 +68,7 @@ def _row(line: str) -> Row | None:
 
 
 def _of_visit(found: Object) -> Row:
-    """Return the row of a visit. Raises LookupError, TypeError or ValueError without a visit."""
+    """Return the row of a visit. Raises LookupError, TypeError or ValueError for other objects."""
     client, time, request, method, target, status, size, agent, host = (
         next((name for name in names if name in found), "") for names in _NAMES.values()
     )

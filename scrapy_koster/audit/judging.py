@@ -20,7 +20,7 @@ GRACE_SECS = {Standard.DRAFT: 7 * 86400, Standard.RFC_9309: 86400}
 """For how long a copy may be used: 3.4, "an expiry of 7 days"; RFC 9309, 2.4, 24 hours."""
 
 FREE = -1
-"""The number used for a version if the site has answered that there is no file."""
+"""Replaces the number of a version if the site has answered that there is no file."""
 
 _READERS: dict[Standard, type[Reading]] = {Standard.DRAFT: RobotsTxt, Standard.RFC_9309: Rfc9309}
 _RULE_CHARS = 300
@@ -36,7 +36,7 @@ class Version(NamedTuple):
 
     name: str
     since: float
-    """Seconds since the epoch, minus infinity for the first version."""
+    """Start of the version in seconds since the epoch, minus infinity for the first version."""
     body: bytes
 
 
@@ -77,7 +77,7 @@ class Files:
         self._since = [version.since for version in ordered]
 
     def at(self, secs: float) -> int:
-        """Return the number of the version at a time."""
+        """Return the number of the version at the time *secs*."""
         return bisect_right(self._since, secs) - 1
 
 
@@ -101,7 +101,7 @@ class Judge:
         return self._answer(name, request) if is_long else self._kept(name, request)
 
     def like(self, name: str) -> str:
-        """Return the first name with the same records as *name*, to share cached answers."""
+        """Return the first passed name with the same records as *name*, to share cached answers."""
         records = (
             reading.records(name) if isinstance(reading, Rfc9309) else [reading.record(name)]
             for _, _, reading in self._read
@@ -125,7 +125,7 @@ class Judge:
         return found or None
 
     def delay_secs(self, name: str) -> float | None:
-        """Return the delay in the robot's record by the draft, in the last version, or None."""
+        """Return the delay of the robot in the last version, as the draft reads it, or None."""
         read = (reading for n, _, reading in self._read if n == self._last)
         delays = (delay_of(each, name) for each in read if isinstance(each, RobotsTxt))
         return next((delay.secs for delay in delays if delay), None)
@@ -179,7 +179,7 @@ class Knowledge:
     def fetch(self, secs: float, status: int, files: Files) -> None:
         """Note the fetched version, unless *status* means restricted or unavailable (3.1)."""
         if self.fetched is not None and secs < self.fetched:
-            return  # a late line
+            return  # a line out of order
         standing = Standing.OBEYED if status == 304 else standing_stated(status)
         if standing.access is not Access.RESTRICTED:
             self.fetched = secs

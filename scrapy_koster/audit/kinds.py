@@ -1,4 +1,4 @@
-"""The kinds of robots, and the documented exceptions of robots: which records they obey."""
+"""The kinds of robots, and documented exceptions of robots in choosing a record."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _DOCUMENTED_AI = frozenset(
         "youbot",  # about.you.com/youbot
     )
 )
-"""Robots of AI products by documentation. They have other tags in crawler-user-agents."""
+"""Robots for AI by their documentation, but not by their tags in crawler-user-agents."""
 
 _LIKE_GOOGLEBOT = "without a record of its own it obeys that for googlebot"
 _NOT_STAR = "it obeys records that name it, and not that for *"
@@ -82,7 +82,7 @@ def kind_of(name: str, tags: Collection[str]) -> Kind:
 
 
 def fallback_of(name: str) -> str | None:
-    """Return the documented exceptions of a robot in words, or None."""
+    """Return a robot's documented exception in choosing a record, in words, or None."""
     if name.startswith("yandex") and name != "yandex":
         return _YANDEX
     return _FALLBACKS.get(name)

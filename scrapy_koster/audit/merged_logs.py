@@ -10,7 +10,7 @@ from pathlib import Path
 from scrapy_koster.audit.access_log import AccessLog, Visit
 
 SLACK_SECS = 60
-"""Lines that are out of order by up to this time are sorted, and are not late."""
+"""Lines out of order by at most this time are sorted. Lines further out of order are late."""
 
 _HELD_MOST = 20_000
 PIECE_BYTES = 1 << 18

@@ -65,7 +65,7 @@ class By(Enum):
 
 
 class Namer:
-    """Finds the robot in a User-Agent header. Returns its name token in lower case."""
+    """Finds the robot in a User-Agent header, as a name token in lower case."""
 
     def __init__(self, files: Iterable[bytes]) -> None:
         self._in_files = {name for file in files for name in _agents(file)}
@@ -83,10 +83,10 @@ class Namer:
     def _name_in(self, header: str, known: tuple[int, Tags] | None) -> str:
         """Return the name of the robot in *header*, or "" for a browser.
 
-        The name is the first token, the token after ``compatible;``, or a token in the list.
-        Another token counts only if the header or the token is like a robot's, even if the
-        robots.txt has it: apps that contain a browser send many words. The name of a listed robot
-        without such a token is "robot".
+        The name is the first token, the token after ``compatible;``, or the token of a listed
+        robot. Apps that contain a browser send many words, so any other token must be like a
+        robot's, or be in a header like a robot's, even if the token is in the robots.txt. A listed
+        robot without a token that can be a name gets the name "robot".
         """
         listed = _name_at(header, known[0]) if known else ""
         first = name_token(header)
@@ -146,7 +146,7 @@ def _may_be_name(token: str) -> bool:
 
 
 def _name_at(header: str, at: int) -> str:
-    """Return the token of *header* at or after the index *at*, or "" if no robot has this name."""
+    """Return the token of *header* at or after the index *at*, or "" if it cannot be a name."""
     tokens = (token[0].lower() for token in _TOKEN.finditer(header) if token.end() > at)
     name = next(tokens, "")
     return name if _may_be_name(name) and "." not in name else ""
@@ -160,11 +160,11 @@ def _likely(tokens: Iterable[str]) -> str:
 
 @cache
 def _list() -> tuple[dict[str, list[tuple[str, Tags]]], list[tuple[re.Pattern[str], Tags]]]:
-    """Return crawler-user-agents: plain texts by their first four characters, and other patterns.
+    """Return crawler-user-agents: plain texts by the first four characters, and other patterns.
 
-    To search for all 1,500 patterns one by one is slow, and most of them are plain text.
+    Most of the 1,500 patterns are plain text. A search for them one by one would be slow.
     """
-    from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415  # half a MB
+    from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415  # loads half a MB
 
     by_gram: dict[str, list[tuple[str, Tags]]] = {}
     patterns = []

@@ -215,7 +215,7 @@ def _kinds(robots: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def violated_rules(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the disobeyed lines in *found*, a result of ``to_dict``, with the name as "robot"."""
+    """Yield the disobeyed lines in *found*, a result of ``to_dict``, with the robot's name."""
     for robot in (*found["robots"], {"name": "(others)", **found["not_kept_apart"]}):
         yield from ({**rule, "robot": robot["name"]} for rule in robot["violated_rules"])
 

@@ -15,7 +15,8 @@ FIELDS = ("client", "time", "request", "status", "size", "agent", "host")
 # No part of a pattern matches the character that follows it, so a match takes linear time.
 _QUOTED = rb"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*"
 _COMMON = (
-    # A virtual host (%v:%p of Apache), if an address or a name with a dot follows.
+    # The first word is a virtual host (%v:%p of Apache) if the second is like an address: it has a
+    # dot or a colon.
     rb"^(?:(?P<host>[^ \n]+) (?=[^ \n]*[.:]))?(?P<client>[^ \n]+) [^ \n]+ [^\[\n]*"
     rb"\[(?P<time>[^\]\n]+)\] \"(?P<request>" + _QUOTED + rb")\" (?P<status>\d{3}) "
     rb"(?P<size>\d+|-)(?: \"" + _QUOTED + rb"\" \"(?P<agent>" + _QUOTED + rb")\")?"
@@ -43,7 +44,8 @@ _OWN = {
     "host": rb"[0-9A-Za-z_.:\[\]-]*",
     "server_port": rb"\d+",
 }
-"""Patterns of nginx variables. Any other variable ends at the next character of the format."""
+"""Patterns of nginx variables. Any other variable ends at the character that follows it in the
+format."""
 _MEANS = {
     "remote_addr": "client", "http_x_forwarded_for": "client", "realip_remote_addr": "client",
     "time_local": "time", "time_iso8601": "time", "msec": "time",
@@ -109,7 +111,7 @@ def nginx_format(text: str) -> TextFormat:
 
 
 def _chosen(names: list[str]) -> dict[str, str]:
-    """Return a field for each variable that counts.
+    """Return the fields by variable. If two variables have the same field, only one is returned.
 
     Raises ValueError if the time or the request is missing.
     """
@@ -124,7 +126,10 @@ def _chosen(names: list[str]) -> dict[str, str]:
 
 
 def _looks(name: str, following: str) -> bytes:
-    """Return the pattern of a variable before the text *following*. Raises ValueError if empty."""
+    """Return the pattern of the nginx variable *name*, which ends before *following*.
+
+    Raises ValueError if *following* is empty.
+    """
     if not following:
         raise ValueError(f"nothing tells where ${name} ends in the log format")
     end = following[0]

@@ -31,7 +31,7 @@ def seconds_of(time: Time) -> int:
     """Return *time* in whole seconds since the epoch. Raises ValueError or OverflowError.
 
     The formats are 21/Nov/2026:20:00:00 +0000 (Apache, nginx), 2026-11-21T20:00:00+00:00, and a
-    number since the epoch. A time without an offset is in UTC.
+    number of seconds or smaller units since the epoch. A time without an offset is in UTC.
     """
     if isinstance(time, (int, float)):
         return _scaled(time)

@@ -28,7 +28,8 @@ _WANTED = (
     (b"cs(user-agent)",),
     (b"x-host-header", b"cs-host", b"cs(host)"),
 )
-"""Names of the fields of a visit, in the order of ``row``. The first name in a log counts."""
+"""Names of the fields of a visit, in the order of ``row``. Of several names for a field, the first
+that the log has counts."""
 _FIELDS_MOST = 200
 
 
@@ -38,7 +39,7 @@ def is_w3c(start: bytes) -> bool:
 
 
 class W3cFormat:
-    """Reads lines by the last ``#Fields`` line before them."""
+    """Reads lines with the fields of the last ``#Fields`` line above."""
 
     def __init__(self) -> None:
         self._rows: Callable[[bytes], list[Row]] = _no_rows

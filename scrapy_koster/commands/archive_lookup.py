@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from scrapy_koster.archive.folder import Folder
 
 _TRUSTED = ("scrapy_koster.", "scrapy.robotstxt.")
-"""Prefixes of the parsers that an archive can choose. Any other parser must be your own setting."""
+"""Prefixes of parsers that an archive can choose. For another parser, your own KOSTER_PARSER must
+have the same value."""
 
 
 def archived_basis(folder: Folder, site: Site, time: float, *, settings: Settings) -> Basis | None:
     """Return the basis of decisions at *time*, or None if *site* has no result by that time.
 
-    Archived settings that affect decisions replace *settings*. Raises ArchiveError, UsageError if
-    these settings are missing or name an untrusted parser, and ValueError if one is invalid.
+    Archived settings that affect decisions replace *settings*. Raises UsageError if the archive has
+    no settings or names an untrusted parser, ValueError for an invalid setting, and ArchiveError.
     """
     before = [outcome for outcome in folder.outcomes(site) if outcome.at <= time]
     if not before:
@@ -61,7 +62,7 @@ def folder_named(name: str | None, config: Config) -> Folder:
             "No archive is named. Use --archive FOLDER, or set KOSTER_ARCHIVE to a folder: the"
             " crawls after that write an archive into it"
         )
-    from scrapy_koster.archive.folder import Folder  # noqa: PLC0415  # an extra
+    from scrapy_koster.archive.folder import Folder  # noqa: PLC0415  # needs an extra
 
     return Folder(path)
 

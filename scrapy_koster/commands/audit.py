@@ -126,8 +126,8 @@ class _Logs:
         if self.ended:
             raise KeyboardInterrupt
         self.ended = True
-        # From now on, reading an open log returns its end. Python repeats a read that Ctrl-C
-        # has interrupted, so a read that waits for a pipe ends, too.
+        # From now on, a read from an open log finds the end of the file. Python repeats a read that
+        # Ctrl-C has interrupted, so a read that waits for a pipe finds the end, too.
         null = os.open(os.devnull, os.O_RDONLY)
         for file in self._open:
             os.dup2(null, file.fileno())
@@ -179,7 +179,10 @@ def _ranges(run: Run) -> Ranges | None:
 
 
 def _version(run: Run, text: str) -> Version:
-    """Return the version of FILE or FILE@DATE. Raises UsageError if FILE or DATE is invalid."""
+    """Return the version of the robots.txt in *text*, which is FILE or FILE@DATE.
+
+    Raises UsageError if FILE cannot be read, or if DATE is invalid.
+    """
     name, at, date = text.rpartition("@")
     if not at or Path(text).is_file():
         name, since = text, float("-inf")

@@ -67,7 +67,7 @@ class Show(Subcommand):
     arguments = (argument("site", metavar="SITE", help=_SITE), JSON)
 
     def run(self, run: Run) -> Iterator[Line]:
-        """Yield the copy or failure of the site for each robot."""
+        """Yield the copies and failures of the named sites, by robot."""
         name = run.opts.site
         with _storages(run) as storages:
             found = [
@@ -127,7 +127,7 @@ class Cache(Subcommand):
     answers = _ANSWERS
 
     def add_to(self, subparsers: Any) -> ArgumentParser:
-        """Add a parser to *subparsers*, with a parser for each action. Return the parser."""
+        """Add a parser to *subparsers*, with a subparser for each action. Return the parser."""
         parser = super().add_to(subparsers)
         actions = parser.add_subparsers(
             title="actions", dest="action", metavar="|".join(_ACTIONS), required=True
@@ -146,7 +146,10 @@ _ACTIONS = {action.name: action for action in (List(), Show(), Forget())}
 
 @contextmanager
 def _storages(run: Run) -> Iterator[dict[str, Storage]]:
-    """Open the storage of your robot and of each robot with copies, by robot. Create no file."""
+    """Yield the open storages of your robot and of robots with copies, by the name of the robot.
+
+    No file is created: without a SQLite file, the storage is an empty storage in memory.
+    """
     config, own = run.config, copies_of(run.crawler, run.config)
     if issubclass(config.storage, SQLiteStorage) and not Path(config.sqlite_path).exists():
         yield {own: MemoryStorage(1)}
@@ -161,7 +164,7 @@ def _storages(run: Run) -> Iterator[dict[str, Storage]]:
 
 
 def _sites_named(text: str, storage: Storage) -> list[Site]:
-    """Return the site of a URL, both sites of a host with a port, or the stored sites of a host.
+    """Return the site of a URL, the https and http sites of a host:port, or a host's stored sites.
 
     Raises UsageError for other text.
     """

@@ -75,7 +75,7 @@ class Check(Subcommand):
 def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
     """Yield the name, the body and the Content-Type of each file.
 
-    The body is a message if there is no file. The Content-Type is None if unknown.
+    If a site has no file, the body is a message (str). The Content-Type is None if unknown.
     """
     names = {name: run.requested(name) for name in run.opts.files if is_url(name)}
     found = run.look_up([*names.values()], refresh=True)

@@ -153,7 +153,7 @@ def _as_text(explained: Explained) -> Iterator[Line]:
 
 
 def _context(explained: Explained) -> Iterator[Line]:
-    """Yield the lines of the robots.txt that decide by each standard, with lines around."""
+    """Yield the deciding lines of the robots.txt, by both standards, with the lines around them."""
     verdict, rulings = explained.verdict, explained.rulings
     if rulings is None or not isinstance(verdict.known, Copy):
         return

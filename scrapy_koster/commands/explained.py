@@ -38,9 +38,12 @@ class Explained:
     rulings: dict[Standard, Ruling] | None
     """None if rules do not decide, for example after HTTP 404 or 403."""
     delay: Delay | None
-    """The delay that the site requests, even if ignored, or None. After an error, the longest."""
+    """The delay that the site requests, even if your crawl ignores delays. None without a delay.
+
+    If the parser fails, the delay is KOSTER_CRAWL_DELAY_MAX_SECS.
+    """
     hazard: Hazard | None
-    """The conflict, or None: the parser allows a URL that RFC 9309 or a hidden line forbids."""
+    """Set if the parser allows the URL, but RFC 9309 or a hidden line forbids the URL."""
     usage: Usage
     """The usage preferences in the robots.txt for the URL, empty if a rule forbids the URL."""
     is_found: bool
@@ -49,7 +52,7 @@ class Explained:
 
     @property
     def file(self) -> str | None:
-        """The kind of an unusual file: "HTML", or "UTF-16" also for UTF-32. None for any other."""
+        """The kind of an unusual file: "HTML", or "UTF-16" (also for UTF-32). Usually None."""
         known = self.verdict.known
         if not isinstance(known, Copy):
             return None
@@ -86,8 +89,8 @@ class Explained:
         """Whether RFC 9309 allows the URL."""
         if self.rulings is not None:
             return self.rulings[Standard.RFC_9309].allowed
-        # 2.3.1.3: 400 to 499, "the crawler MAY access any resources"; 2.3.1.4: otherwise
-        # "the crawler MUST assume complete disallow".
+        # RFC 9309, 2.3.1.3, for a status of 400 to 499: "the crawler MAY access any resources".
+        # 2.3.1.4, for an unreachable file: "the crawler MUST assume complete disallow".
         return isinstance(self.verdict.known, Copy) or is_robots_txt(self.verdict.url)
 
 
@@ -128,6 +131,9 @@ def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
 
 
 def _ruling(reading: Reading, url: str, robot: str) -> Ruling:
-    """Return the ruling on *url*, or on the first forbidden spelling in which it can be sent."""
+    """Return the ruling on the first forbidden spelling in which *url* can be sent.
+
+    If no spelling is forbidden, return the ruling on *url*.
+    """
     rulings = [reading.ruling(each, robot) for each in sent_as(url)]
     return next((ruling for ruling in rulings if not ruling.allowed), reading.ruling(url, robot))

@@ -63,7 +63,7 @@ class Basis:
     outcome: Outcome | None = None
     """The archived result that decides, with ``--at`` only."""
     is_current: bool = True
-    """False if a crawl would have fetched the robots.txt again before a decision."""
+    """False if a crawl would have fetched the robots.txt again before a decision at ``time``."""
 
     def usage(self) -> UsageLines | None:
         """Return the usage statements of the obeyed copy, or None if no rules are obeyed."""
@@ -95,7 +95,7 @@ def robot_of(config: Config, crawler: Crawler) -> str:
 class LookupSpider(Spider):
     """Fetches the robots.txt of *urls*, and requests no page.
 
-    The bases of decisions are added to *found*. With *refresh*, stored copies are not used.
+    The bases of decisions are added to *found*, by URL. With *refresh*, stored copies are not used.
     """
 
     name = "scrapy-koster"
@@ -115,9 +115,9 @@ class LookupSpider(Spider):
         crawler.signals.connect(self._retrieved, robots_retrieved)
         robot = robot_of(config, crawler)
         once = replace(config, pace=replace(config.pace, choice=CrawlDelay.IGNORE))
-        if config.policy.defers:  # do not wait for a retry: report the failure until it is due
+        if config.policy.defers:  # report a failure at once, instead of after retries
             once = replace(once, policy=replace(config.policy, unavailable=Unavailable.DISALLOW))
-        # A separate assembly, because this crawl may have its own for a KosterMiddleware.
+        # Not ``assembly_of``: an enabled KosterMiddleware has its assembly there, with other parts.
         sites = Assembly(crawler, Parts(config=once, store=self._kind)).sites
         try:
             for url in self._urls:

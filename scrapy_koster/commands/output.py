@@ -49,12 +49,12 @@ class Output:
         except OSError as error:
             self.failure = None if isinstance(error, BrokenPipeError) else error.strerror
             self._written = False
-            # Python flushes the rest at exit: now into the null device, without an error.
+            # At exit, Python flushes the rest of the text: into the null device, without an error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def warn(message: str) -> None:
-    """Print *message* on standard error, unless that fails."""
+    """Print *message* on standard error. If printing fails, the message is lost."""
     with suppress(OSError):
         print(f"scrapy robots: {escaped(message)}", file=sys.stderr, flush=True)
 
@@ -77,7 +77,7 @@ def progress_of(worded: Callable[..., str]) -> Callable[..., None]:
 
 @contextmanager
 def file_errors(failed: str, advice: str = "") -> Iterator[None]:
-    """Turn a file error into a UsageError, with *failed* before the reason, *advice* after it."""
+    """Turn a file error into a UsageError. The message is *failed*, the reason, and *advice*."""
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: the name has a NUL character
@@ -89,7 +89,8 @@ def file_errors(failed: str, advice: str = "") -> Iterator[None]:
 def opened(name: str, wanted: str = "a file,") -> Iterator[BufferedReader]:
     """Open a file, or standard input if *name* is "-".
 
-    Raises UsageError if the file cannot be opened or read. The message advises to give *wanted*.
+    Raises UsageError if the file cannot be opened or read. The message has the advice
+    "give {wanted} or - for standard input".
     """
     with file_errors(f"cannot read {name!r}", f"; give {wanted} or - for standard input"):
         if name != "-":

@@ -38,7 +38,7 @@ class Report(Subcommand):
     )
 
     def run(self, run: Run) -> Iterator[str]:
-        """Write the page, and yield the numbers or the path of the page."""
+        """Write the page, unless only numbers are wanted. Yield the numbers or the page's path."""
         opts = run.opts
         if opts.json and opts.csv:
             raise UsageError("--json or --csv: standard output takes one of them")

@@ -55,7 +55,7 @@ class RobotsCommand(ScrapyCommand):
             subcommand.add_to(subparsers)
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
-        """Apply the global options before and after the name of the command. Raises UsageError."""
+        """Apply the global options, before and after the command's name. Raises UsageError."""
         if args:
             what = printable(" ".join(args), TEXT_CHARS)
             raise UsageError(f"not understood: {what}; see scrapy robots {opts.subcommand} -h")
@@ -80,7 +80,7 @@ class RobotsCommand(ScrapyCommand):
             run.warn(printable(str(error), TEXT_CHARS), NOT_RETRIEVED)
         except (MissingExtraError, OSError) as error:
             run.warn(str(error), FAILED)
-        except Exception:  # noqa: BLE001  # an uncaught error exits with 1, an answer
+        except Exception:  # noqa: BLE001  # uncaught: exit status 1, which is an answer
             for line in traceback.format_exc().splitlines():
                 run.warn(line, FAILED)
         if output.failure is not None:

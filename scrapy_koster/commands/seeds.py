@@ -23,15 +23,15 @@ _CACHE_KIB = 20_000
 
 
 class Seeds:
-    """The URLs of a list without duplicates, by site, in the order of a hash.
+    """The URLs of a list without duplicates, by site, with the sites in the order of a hash.
 
-    The URLs are in a temporary file, so memory is bounded. Neighbors in a list often have the same
-    owner: the hash mixes the sites.
+    The URLs are in a temporary file, so memory is bounded. Neighboring sites in a list often have
+    the same owner. The hash separates the sites of an owner.
     """
 
     def __init__(self) -> None:
         self.counts = {"lines": 0, "skipped": 0, "broken": 0, "repeated": 0}
-        """Numbers of all lines, blank lines or comments, invalid lines, and duplicate URLs."""
+        """Numbers of lines: in total, blank or comment, invalid, and with a duplicate URL."""
         self.hosts = 0
         """Number of valid lines without a scheme."""
         self._count = 0
@@ -75,11 +75,11 @@ class Seeds:
         self.counts["repeated"] += not added.rowcount
 
     def firsts(self) -> Iterator[tuple[int, str]]:
-        """Return the number and the first URL of each site."""
+        """Return the number (for ``rest``) and the first URL of each site."""
         return self._db.execute("SELECT site, MIN(url) FROM seeds GROUP BY site ORDER BY site")
 
     def rest(self, site: int, first: str) -> Iterator[str]:
-        """Return the URLs of *site* other than the *first*."""
+        """Return the URLs of the site with the number *site*, without the URL *first*."""
         found = self._db.execute(
             "SELECT url FROM seeds WHERE site = ? AND url > ? ORDER BY url", (site, first)
         )
@@ -91,9 +91,10 @@ class Seeds:
 
 
 def _lines(file: BufferedReader) -> Iterator[bytes]:
-    """Yield the lines of *file*, which may be compressed. A longer line is cut to 8,193 bytes.
+    """Yield the lines of *file*, which may be compressed.
 
-    Raises LogError if *file* cannot be read to the end.
+    A line of more than 8,192 bytes is cut to 8,193 bytes. Raises LogError if *file* cannot be read
+    to the end.
     """
     try:
         stream = decompressed(file)
@@ -108,8 +109,8 @@ def _lines(file: BufferedReader) -> Iterator[bytes]:
 def url_of(text: str) -> tuple[str, str]:
     """Return the site and the URL of a line.
 
-    A host means https. User names and passwords are removed. Raises ValueError if the line is
-    invalid. The message has no text of the line.
+    A host becomes an https URL. User names and passwords are removed. Raises ValueError if the line
+    is invalid. The message has no text of the line.
     """
     if not text.isprintable():
         raise ValueError("contains unprintable characters")

@@ -32,7 +32,7 @@ from scrapy_koster.protocol.wording import TEXT_CHARS
 from scrapy_koster.report.writing import try_writing
 
 NOT_RETRIEVED = 3
-"""The exit status if an answer could not be retrieved."""
+"""The exit status if a robots.txt or a file could not be retrieved or read."""
 
 FAILED = 4
 """The exit status if the command failed."""
@@ -114,7 +114,7 @@ class SubcommandParser(ArgumentParser):
     """Reports wrong arguments in a printable line."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with the status for wrong usage."""
+        """Print *message*, escaped and cut, and exit with the status for wrong usage."""
         super().error(printable(message, TEXT_CHARS))
 
 
@@ -139,11 +139,11 @@ class Run:
             return config_of(self.crawler)
 
     def worse(self, status: int) -> None:
-        """Raise the exit status to *status*, unless already higher."""
+        """Set the exit status to *status*, if *status* is higher."""
         self.status = max(self.status, status)
 
     def warn(self, message: str, status: int = 0) -> None:
-        """Print a problem on standard error, and raise the exit status to *status*."""
+        """Print a problem on standard error, and call ``worse`` with *status*."""
         self.worse(status)
         warn(message)
 
@@ -214,14 +214,15 @@ def usage_errors() -> Iterator[None]:
 
 
 def robot_in(agent: str | None) -> tuple[str, bool]:
-    """Return the robot in ``--agent`` or "", and whether its name was found inside a header.
+    """Return the robot in *agent*, the value of ``--agent``, and whether a name was found inside.
 
-    A header can begin like the header of a browser, and then name a robot. An audit finds the same
-    name.
+    A header can begin like the header of a browser, and name a robot only later. Then this name is
+    returned, as an audit finds it. If not, *agent* is returned unchanged, but None as "".
+    Raises MissingExtraError.
     """
     if agent is None or " " not in agent:
         return agent or "", False
-    from scrapy_koster.audit.naming import Namer  # noqa: PLC0415  # half a MB
+    from scrapy_koster.audit.naming import Namer  # noqa: PLC0415  # only for a header
 
     need_extra("tools", "--agent with a whole header")
     name = Namer([]).named(agent)
@@ -234,7 +235,7 @@ def is_url(name: str) -> bool:
 
 
 def site_named(url: str) -> Site:
-    """Return the site of *url*. Raises UsageError for other text."""
+    """Return the site of *url*. Raises UsageError if *url* is no http or https URL."""
     with usage_errors():
         if site := site_of(url):
             return site
@@ -252,7 +253,7 @@ def sites_named(text: str) -> list[Site]:
 
 
 def time_of(text: str) -> float:
-    """Return the time in *text* in seconds since the epoch. Raises UsageError for other text."""
+    """Return the ISO 8601 time *text* in seconds since the epoch. Raises UsageError if invalid."""
     try:
         time = datetime.fromisoformat(text.strip().upper().replace("Z", "+00:00"))
         return time.replace(tzinfo=time.tzinfo or timezone.utc).timestamp()

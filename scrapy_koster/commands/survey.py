@@ -90,7 +90,7 @@ def _read(run: Run, seeds: Seeds) -> None:
 
 def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     project = replace(run, settings=run.settings.copy())
-    robot = copies_of(project.crawler, project.config)  # --agent does not change this name
+    robot = copies_of(project.crawler, project.config)  # not the robot in --agent
     _set(run)
     worded = f"{{decided}} of {len(seeds)} URLs, {{sites}} sites; {{refused}} refused".format
     with _verdict_file(run.opts.verdicts) as verdicts:
@@ -120,9 +120,9 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
 
 @contextmanager
 def _verdict_file(name: str | None) -> Iterator[Callable[..., object] | None]:
-    """Open a CSV file, written whole or not at all. Yield a function that adds a row.
+    """Yield a function that adds a row to the CSV file *name*, or None without a name.
 
-    Yields None without a *name*.
+    The file is written whole or not at all.
     """
     if name is None:
         yield None
@@ -154,7 +154,7 @@ def _set(run: Run) -> None:
     run.settings.setdict(ours, priority="cmdline")
     run.try_output(run.opts.output)
     run.try_output(run.opts.verdicts)
-    folder = folder_of(run.config)  # reports invalid settings, too
+    folder = folder_of(run.config)  # run.config reports an invalid setting
     folder.mkdir(parents=True, exist_ok=True)
     run.try_output(str(folder / "survey"))
 

@@ -28,7 +28,7 @@ class Point:
     table: str = ""
     """The name of the table with the details, or ""."""
     code: str = ""
-    """A line of a robots.txt, shown after the sentence."""
+    """A line of a robots.txt, shown after ``text``, or ""."""
 
 
 @dataclass(frozen=True)

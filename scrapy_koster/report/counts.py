@@ -31,12 +31,12 @@ _REASON_CHARS = 100
 _KIND_CHARS = 60
 _AGENT_CHARS = 40
 _DELAY_CHARS = 20
-# The decisions that are compared with RFC 9309: the first hundred, and later one in 64. Decisions
-# by files of more than _COMPARED_BYTES are left out.
+# The decisions that are compared with RFC 9309: the first hundred, then one in 64. Decisions by
+# files of more than _COMPARED_BYTES are left out.
 _COMPARED_FIRST = 100
 _COMPARED_EACH = 64
 _COMPARED_BYTES = 65536
-# Sample URLs, at most: of a kind for a site and line, and in total.
+# The most sample URLs: for a site, a kind and a line, and in total.
 _SAMPLES = 5
 _SAMPLES_MOST = 10_000
 
@@ -118,13 +118,13 @@ class Counts:
                 tally.put("usage", *key, preference=preference.value)
 
     def status_changed(self, site: Site, status: Standing, previous: Standing | None) -> None:
-        """Set the outcome of a site, and the time if the site is no longer unavailable."""
+        """Set the outcome of a site. If no longer unavailable, set the end of the deferral."""
         self.tally.put("site", str(site), outcome=int(status))
         if previous is Standing.UNAVAILABLE is not status:
             self.tally.put("site", str(site), resumed=int(self._now()))
 
     def deferred(self, site: Site) -> None:
-        """Count a deferral of a site, and set its time."""
+        """Count a deferral of a site, and set the time at which it begins."""
         self.tally.add("site", str(site), deferrals=1)
         self.tally.put("site", str(site), deferred=int(self._now()), resumed=0)
         self._count_minute(deferred=1)
@@ -172,7 +172,7 @@ class Counts:
         self._sample(site, ground.value, line, request.url)
 
     def exempt(self, request: Any, site: Site, verdict: Verdict | None) -> None:
-        """Count an exempt request, and whether known rules of its site forbid it."""
+        """Count an exempt request, also as forbidden if the known rules of its site forbid it."""
         self.tally.add("site", str(site), exempt=1)
         if verdict is not None and not verdict.allowed:
             self.tally.add("site", str(site), exempt_forbidden=1)

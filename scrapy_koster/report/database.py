@@ -33,7 +33,7 @@ whole site (``is_whole``), or if every request was refused."""
 
 
 def _created(name: str, table: Columns) -> str:
-    """Return the statement to create a table."""
+    """Return the SQL statement that creates the table *name*."""
     columns = ", ".join((*table.keys, *table.facts, *table.counts))
     keys = ", ".join(table.keys)
     computed = _COMPUTED.get(name, "")
@@ -41,7 +41,7 @@ def _created(name: str, table: Columns) -> str:
 
 
 def _upsert(name: str, table: Columns) -> str:
-    """Return the statement to write a row with a value for each column."""
+    """Return the SQL statement that adds a row, or updates the row with the same keys."""
     marks = ", ".join("?" * sum(map(len, table)))
     changes = ", ".join(
         [f"{fact} = coalesce(excluded.{fact}, {fact})" for fact in table.facts]

@@ -262,7 +262,7 @@ _TIMES = ("fetched", "expires", "deferred", "resumed")
 
 
 class _Line:
-    """A file for a CSV writer. Its ``write`` returns the line, and so does ``writerow``."""
+    """A file for a CSV writer. As ``write`` returns the line, ``writerow`` returns it, too."""
 
     def write(self, line: str) -> str:
         return line

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from scrapy_koster.protocol.standing import Ground, Standing
 
 START, OVERRIDDEN, HAZARD, USAGE = "start", "overridden", "hazard", "usage_dropped"
-"""Kinds of sample URLs: refused start requests, requests allowed by an override, pages that RFC
-9309 or a hidden line forbids, and pages that must not be used for a purpose of the crawl. Further
-kinds are the grounds of refusals, nofollow, noindex and exempt_forbidden."""
+"""Kinds of sample URLs: refused start requests, requests allowed by an override, allowed pages
+that RFC 9309 or a hidden line forbids, and pages that must not be used for a purpose of the crawl.
+Further kinds are the grounds of refusals, nofollow, noindex and exempt_forbidden."""
 
 ALLOWED = {
     Standing.OBEYED: "allowed_rule",
