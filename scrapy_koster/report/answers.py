@@ -85,15 +85,9 @@ def _sent(numbers: Numbers) -> str:
         return f"Yes, by your choice. Forbidden requests that were sent: {forbidden:,}."
     if looser := totals["looser"]:
         return f"By the draft, no. Pages that RFC 9309 forbids: {looser:,}."
-    if looser := numbers.compared["looser"]:
-        return f"By your parser, no. RFC 9309 forbids {looser:,} {_of_sample(numbers)}."
     if totals["exempt"] or numbers.allowed_because[of.LET_THROUGH]:
         return "Not that is known, but not all rules were known or obeyed."
     return f"No. Only allowed requests were sent: {numbers.allowed:,}."
-
-
-def _of_sample(numbers: Numbers) -> str:
-    return f"of a sample of {sum(numbers.compared.values()):,} decisions"
 
 
 def _let_through(numbers: Numbers) -> Iterator[tuple[int, str, str]]:
@@ -106,9 +100,6 @@ def _let_through(numbers: Numbers) -> Iterator[tuple[int, str, str]]:
     yield because[of.HTML_PAGE], "Allowed: robots.txt is an HTML page", "sites"
     yield totals["overridden"], "Allowed by your overrides (KOSTER_OVERRIDES)", "overrides"
     yield totals["looser"], "Allowed, although RFC 9309 forbids them", "looser"
-    if not totals["looser"]:
-        sample = f"Forbidden by RFC 9309, {_of_sample(numbers)}"
-        yield numbers.compared["looser"], sample, "hazards"
 
 
 def _why(numbers: Numbers) -> str:
@@ -136,15 +127,12 @@ def _missed(numbers: Numbers) -> Iterator[tuple[int, str, str]]:
     yield totals["start_refused"], starts, "starts"
     yield totals["nofollow"], "Dropped links (nofollow)", "sites"
     yield totals["noindex"], "Dropped items (noindex)", "sites"
-    yield numbers.compared["stricter"], f"Allowed by RFC 9309, {_of_sample(numbers)}", ""
 
 
 def _to_do(numbers: Numbers) -> Iterator[tuple[int, str, str]]:
-    totals, closed, compared = numbers.totals, numbers.closed_by, numbers.compared
+    totals, closed = numbers.totals, numbers.closed_by
     yield numbers.about.get("lost", 0), "Free disk space: some counts were lost.", ""
-    looser = "looser" if totals["looser"] else "hazards"
-    strictest = "Use StrictestRobotParser to obey both standards."
-    yield totals["looser"] or compared["looser"], strictest, looser
+    yield totals["looser"], "Use StrictestRobotParser to obey both standards.", "looser"
     yield totals["start_refused"], "Choose start URLs that these sites allow.", "starts"
     yield numbers.refused["rule"], "Do not follow links to the forbidden paths.", "why"
     restricted = "Request access from the sites that return 401 or 403."

@@ -7,10 +7,10 @@ from random import randrange
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster import signals
-from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, last_copy
+from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
 from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
+from scrapy_koster.protocol.reading import Reading, RobotsTxt
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.usage import Preference
 from scrapy_koster.protocol.wording import shown, text_of
@@ -31,11 +31,6 @@ _REASON_CHARS = 100
 _KIND_CHARS = 60
 _AGENT_CHARS = 40
 _DELAY_CHARS = 20
-# The decisions that are compared with RFC 9309: the first hundred, then one in 64. Decisions by
-# files of more than _COMPARED_BYTES are left out.
-_COMPARED_FIRST = 100
-_COMPARED_EACH = 64
-_COMPARED_BYTES = 65536
 # The most sample URLs: for a site, a kind and a line, and in total.
 _SAMPLES = 5
 _SAMPLES_MOST = 10_000
@@ -57,7 +52,6 @@ class Counts:
         self.tally = Tally()
         self._seen: Counter[tuple[str, str, int]] = Counter()
         self._samples = 0
-        self._decided = 0
 
     def handlers(self) -> Iterator[tuple[object, Callable[..., None]]]:
         """Yield the signals with their handlers."""
@@ -76,7 +70,6 @@ class Counts:
     def requested(self, site: Site) -> None:
         """Count a request for a robots.txt."""
         self.tally.add("site", str(site), asked=1)
-        self._count_minute(asked=1)
 
     def retrieved(
         self, site: Site, known: Known, how: Any, result: Answer | NoAnswer | None
@@ -85,7 +78,6 @@ class Counts:
         tally, name = self.tally, str(site)
         if isinstance(result, Answer):
             tally.add("site", name, answered=1)
-            self._count_minute(answered=1)
         match known:
             case Copy():
                 tally.add("site", name, **{_HOW[how.value]: 1})
@@ -127,22 +119,13 @@ class Counts:
         """Count a deferral of a site, and set the time at which it begins."""
         self.tally.add("site", str(site), deferrals=1)
         self.tally.put("site", str(site), deferred=int(self._now()), resumed=0)
-        self._count_minute(deferred=1)
 
     def given_up(self, site: Site) -> None:
         """Count a site that was given up, and set the end of its deferral."""
         self.tally.add("site", str(site), given_up=1)
         self.tally.put("site", str(site), resumed=int(self._now()))
 
-    def allowed(  # noqa: PLR0917  # pydispatch gives no keyword-only arguments
-        self,
-        request: Any,
-        site: Site,
-        status: Standing | None,
-        known: Known | None,
-        robot: str | bytes,
-        verdict: Verdict | None,
-    ) -> None:
+    def allowed(self, site: Site, status: Standing | None, verdict: Verdict | None) -> None:
         """Count an allowed request."""
         name = str(site)
         column = ALLOWED.get(status or Standing.OBEYED, ALLOWED[Standing.OBEYED])
@@ -151,8 +134,6 @@ class Counts:
             self.tally.add("site", name, overridden=1)
             self.tally.add("override", name, str(verdict.override), allowed=1)
             self._sample(name, OVERRIDDEN, 0, verdict.url)
-        elif status is Standing.OBEYED:
-            self._compare(known, request.url, robot, allowed=True)
 
     def refused(self, request: Any, verdict: Verdict) -> None:
         """Count a refused request, in a dry run too."""
@@ -166,8 +147,6 @@ class Counts:
             self.tally.add("override", site, str(verdict.override), refused=1)
         if ground in _BY_LINE:
             text = text_of(verdict.rule, _RULE_CHARS) if verdict.rule else verdict.section
-        if ground is Ground.RULE:
-            self._compare(verdict.known, request.url, verdict.robot, allowed=False)
         self.tally.add("rule", site, line, text, ground.value, refused=1)
         self._sample(site, ground.value, line, request.url)
 
@@ -195,9 +174,6 @@ class Counts:
         self.tally.add("site", site, **{reason: 1})
         self._sample(site, reason, 0, response.url)
 
-    def _count_minute(self, **counts: int) -> None:
-        self.tally.add("minute", int(self._now() // 60), **counts)
-
     def _sample(self, site: str, kind: str, line: int, url: str) -> None:
         """Keep five random URLs for each site, kind and line: *url* may be one of them."""
         seen = self._seen[site, kind, line]  # reading a Counter makes no entry
@@ -209,17 +185,6 @@ class Counts:
         number = seen if seen < _SAMPLES else randrange(seen + 1)
         if number < _SAMPLES:
             self.tally.put("sample", site, kind, line, number, url=printable(url, _URL_CHARS))
-
-    def _compare(self, known: Known | None, url: str, robot: str | bytes, *, allowed: bool) -> None:
-        """Compare a decision by rules with RFC 9309, if the decision is in the sample."""
-        self._decided += 1
-        if self._decided > _COMPARED_FIRST and self._decided % _COMPARED_EACH:
-            return
-        copy = last_copy(known)
-        if copy is not None and len(copy.body) <= _COMPARED_BYTES:
-            differs = "looser" if allowed else "stricter"
-            agrees = Rfc9309(copy.body).allowed(url, robot) is allowed
-            self.tally.add("compared", "agree" if agrees else differs, decisions=1)
 
 
 def _copy_facts(site: Site, copy: Copy) -> dict[str, object]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scrapy_koster.report.tally import Tally
 
 _APPLICATION_ID = 0x4B727074  # "Krpt"
-_VERSION = 7
+_VERSION = 8
 _BUSY_SECS = 5.0
 _TEXT_CHARS = 400
 

@@ -23,13 +23,6 @@ SITES_THAT_MATTER = 10_000
 """Number of sites on the page if a crawl has more than EVERY_SITE_UP_TO."""
 RULES_MOST = 10_000
 
-_AGES = {
-    "less than an hour": 3600,
-    "an hour to a day": 86400,
-    "a day to a week": 7 * 86400,
-    "a week to 30 days": 30 * 86400,
-    "older": 2**62,
-}
 BY_MATTER = "ORDER BY refused DESC, is_whole DESC, looser DESC, allowed DESC, site"
 BY_LINE = "ground IN ('rule', 'delay', 'usage')"
 """SQL condition for refusals by a line of a robots.txt."""
@@ -116,11 +109,7 @@ class Numbers:
     """Sums of columns over all sites: of COUNTS, and of computed columns."""
     allowed_because: Counted
     statuses: Counted
-    ages: Counted
     failures: Counted
-    compared: Counted
-    minutes: list[sqlite3.Row]
-    """Columns: minute since the epoch, asked, answered, deferred."""
     rules: list[sqlite3.Row]
     """Columns: site, line, text, refused. The most refusals are first, 10,000 rows at most."""
     overrides: list[sqlite3.Row]
@@ -192,13 +181,7 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
             **{why: totals[ALLOWED[standing]] for standing, why in ALLOWED_BECAUSE.items()},
         },
         statuses=_counted(connection, _STATUSES),
-        ages=_ages(connection, int(about.get("written") or 0)),
         failures=_counted(connection, "SELECT reason, attempts FROM failure ORDER BY 2 DESC, 1"),
-        compared={
-            **dict.fromkeys(("agree", "stricter", "looser"), 0),
-            **_counted(connection, "SELECT result, decisions FROM compared"),
-        },
-        minutes=_rows(connection, "SELECT * FROM minute ORDER BY minute"),
         rules=_rows(connection, _RULES),
         overrides=_rows(connection, _OVERRIDES),
         hazards=_rows(connection, _HAZARDS),
@@ -238,13 +221,6 @@ def _totals(connection: sqlite3.Connection) -> Counted:
     columns = ", ".join(f"sum({what})" for what in sums.values())
     row = connection.execute(f"SELECT {columns} FROM site").fetchone()
     return {name: int(n or 0) for name, n in zip(sums, row, strict=True)}
-
-
-def _ages(connection: sqlite3.Connection, now: int) -> Counted:
-    ages = dict.fromkeys(_AGES, 0)
-    for (fetched,) in connection.execute("SELECT fetched FROM site WHERE fetched IS NOT NULL"):
-        ages[next(name for name, secs in _AGES.items() if now - fetched < secs)] += 1
-    return ages
 
 
 def _rows(connection: sqlite3.Connection, query: str) -> list[sqlite3.Row]:

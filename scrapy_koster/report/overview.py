@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from scrapy_koster.report import numbers as of
@@ -25,16 +26,15 @@ class Tile:
 
 @dataclass(frozen=True)
 class Chart:
-    """A table of numbers with bars. The longest bar of a column is for the largest number."""
+    """A table of numbers with bars. The longest bar is for the largest number."""
 
     title: str
     about: str
-    heads: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[int]]]
+    counts: Mapping[str, int]
 
-    def bar(self, column: int, count: int) -> float:
+    def bar(self, count: int) -> float:
         """Return the length of the bar of a number, in percent."""
-        return 100 * count / (max(counts[column] for _, counts in self.rows) or 1)
+        return 100 * count / (max(self.counts.values()) or 1)
 
 
 def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
@@ -72,38 +72,16 @@ def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
 
 def charts(numbers: Numbers) -> Iterator[Chart]:
     """Yield the charts in order."""
-    totals, compared, parser = numbers.totals, numbers.compared, numbers.about.get("parser")
+    totals = numbers.totals
     copies = {
         "fetched": totals["fetches"],
         "from storage": totals["from_storage"],
         "revalidated (304)": totals["renewed"],
     }
-    sample = f"A sample of {sum(compared.values()):,} decisions: the first hundred, then one in 64."
     statuses = "Last response of each site to the request for robots.txt."
-    yield _bars("Outcomes", "Sites by outcome.", numbers.outcomes)
-    yield _bars(f"{parser} against RFC 9309", sample, compared)
-    yield _bars("Statuses", statuses, numbers.statuses)
-    yield _bars("Copies", "Where each robots.txt came from.", copies)
-    yield _bars("Age of the copies", "How old each robots.txt was at the end.", numbers.ages)
-    yield _bars("Failures", "Failed attempts to fetch a robots.txt, by reason.", numbers.failures)
-    yield _timeline(numbers.minutes)
-
-
-def _bars(title: str, about: str, counts: Mapping[str, int]) -> Chart:
-    rows = [(what, [count]) for what, count in counts.items()]
-    return Chart(title, about, ["count"], rows[:_BARS_MOST])
-
-
-def _timeline(minutes: Sequence[Sequence[int]]) -> Chart:
-    first, last = (minutes[0][0], minutes[-1][0]) if minutes else (0, 0)
-    per_bar = (last - first) // _BARS_MOST + 1
-    bars = {at: [0, 0, 0] for at in range(0, last - first + 1, per_bar)}
-    for minute, *counts in minutes:
-        bar = bars[(minute - first) // per_bar * per_bar]
-        bar[:] = map(sum, zip(bar, counts, strict=False))
-    return Chart(
-        "Timeline",
-        f"robots.txt requested, answered and deferred, per {per_bar} min since the start.",
-        ["requested", "answered", "deferred"],
-        [(f"+{at} min", bar) for at, bar in bars.items()],
-    )
+    failed = "Failed attempts to fetch a robots.txt, by reason."
+    most_failures = dict(islice(numbers.failures.items(), _BARS_MOST))
+    yield Chart("Outcomes", "Sites by outcome.", numbers.outcomes)
+    yield Chart("Statuses", statuses, dict(islice(numbers.statuses.items(), _BARS_MOST)))
+    yield Chart("Copies", "Where each robots.txt came from.", copies)
+    yield Chart("Failures", failed, most_failures)

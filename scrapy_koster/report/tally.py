@@ -85,8 +85,6 @@ TABLES = {
     "sample": Columns(("site", "kind", "line", "number"), ("url",)),
     "override": Columns(("site", "text"), counts=("allowed", "refused")),
     "failure": Columns(("reason",), counts=("attempts",)),
-    "minute": Columns(("minute",), counts=("asked", "answered", "deferred")),
-    "compared": Columns(("result",), counts=("decisions",)),
     "about": Columns(("name",), ("value",)),
 }
 

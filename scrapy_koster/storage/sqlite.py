@@ -28,7 +28,7 @@ _GET = "SELECT known FROM site WHERE site = ? AND robot = ? AND length(known) <=
 _PUT = (
     "INSERT INTO site (site, robot, known, learnt) VALUES (?, ?, ?, ?) ON CONFLICT (site, robot)"
     " DO UPDATE SET known = excluded.known, learnt = excluded.learnt, owner = nullif(owner, ?)"
-    " WHERE NOT (ifnull(learnt, 0) > excluded.learnt AND learnt <= ?)"
+    " WHERE ifnull(NOT (learnt > excluded.learnt AND learnt <= ?), 1)"
 )
 # A claim of another owner stays unless it has expired, or was written by a wrong clock.
 _CLAIM = (

@@ -101,9 +101,6 @@ def every_kind() -> Tally:
     )
     row(tally, "http://asked.example").update(asked=1)
     tally.add("failure", "HTTP 503", attempts=4)
-    tally.add("minute", NOW // 60, asked=65, answered=63, deferred=1)
-    for result, decisions in (("agree", 90), ("stricter", 2), ("looser", 1)):
-        tally.add("compared", result, decisions=decisions)
     return tally
 
 

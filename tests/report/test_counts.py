@@ -130,26 +130,6 @@ def test_what_is_long_is_cut(counts: Counts) -> None:
     assert sampled(counts) == {("rule", 2): [url[:297] + "..."]}
 
 
-def allow(counts: Counts, url: str, known: Copy | Failure) -> None:
-    status = Standing.OBEYED
-    counts.allowed(Request(url), SITE, status=status, known=known, robot="fig", verdict=None)
-
-
-def compared(counts: Counts) -> dict[str, int]:
-    """How many decisions were compared with RFC 9309, by the result."""
-    return {result: row["decisions"] for (result,), row in counts.tally.rows["compared"].items()}
-
-
-@pytest.mark.promise("docs/report.md", "the comparison: the first hundred, then one of 64")
-def test_the_first_hundred_are_compared_then_one_of_64(counts: Counts) -> None:
-    stale = replace(failure("timeout"), stale=copy_of())
-    for _ in range(100 + 64 * 2):
-        allow(counts, f"{NAME}/private", stale)
-    assert compared(counts) == {"looser": 102}
-    allow(counts, f"{NAME}/a", copy_of(b"#" * 65537))
-    assert compared(counts) == {"looser": 102}
-
-
 def test_samples_are_chosen_by_chance(counts: Counts) -> None:
     """As many of the first half as of the second, five of a kind, 10,000 in total."""
     urls: list[int] = []

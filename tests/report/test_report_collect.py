@@ -74,7 +74,6 @@ def assert_exact(numbers: Numbers, stats: Any, sites: list[Site], database: str)
     assert sum(numbers.refused.values()) == stats["robotstxt/forbidden"]
     assert totals["deferrals"] == stats.get("koster/deferred/sites", 0)
     assert sum(refused for *_, refused in numbers.rules) == numbers.refused["rule"]
-    assert sum(row[1] for row in numbers.minutes) == totals["asked"]
     # The requests at the servers.
     rows = sites_in(database)
     assert len(rows) == numbers.sites == len(sites)
@@ -163,7 +162,6 @@ async def test_what_a_site_comes_to(crawl: Crawl, server: Server, tmp_path: Path
         sampled = connection.execute("SELECT url FROM sample WHERE kind = 'rule'").fetchall()
     assert len(sampled) == 5
     assert {url for (url,) in sampled} < set(site.urls(9, "/no/{}"))
-    assert read(database).compared == {"agree": 10, "stricter": 0, "looser": 0}
 
 
 async def test_dry_run(crawl: Crawl, server: Server, tmp_path: Path) -> None:
