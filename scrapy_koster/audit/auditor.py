@@ -96,7 +96,7 @@ class Auditor(dict[str, AuditedRobot]):
 
     def _merge(self) -> None:
         def matters(robot: AuditedRobot) -> tuple[bool, int]:
-            return self._namer.by(robot.name) is By.FILE, robot.requests
+            return self._namer.by(robot.token) is By.FILE, robot.requests
 
         for robot in sorted(self.values(), key=matters)[:MERGED_AT_ONCE]:
             robot.pace.count()

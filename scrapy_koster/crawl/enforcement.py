@@ -107,10 +107,13 @@ class Enforcement:
             return None
         return self.decide(request, state, robot or self._robot.name_of(request), step)
 
-    async def settled(self, state: SiteState, request: Request) -> Step:
-        """Return the step by which *request* is decided. Waits for the site if necessary."""
+    async def settled(self, state: SiteState, request: Request, *, cached: bool) -> Step:
+        """Return the step by which *request* is decided. Waits for the site if necessary.
+
+        *cached* is whether the page of *request* comes from the HTTP cache.
+        """
         replay = self._parts.replay
-        if replay is not None and replay.is_on:  # the last copy decides
+        if cached and replay is not None:  # the last copy decides
             return await replay.step(state, request)
         return await self._sites.wait(state, request)
 
@@ -171,7 +174,7 @@ class Enforcement:
         if state is None or is_robots_txt(response.url):
             return response
         ended = request.replace(url=response.url)
-        step = await self.settled(state, request)
+        step = await self.settled(state, request, cached="cached" in response.flags)
         try:
             self.enforce(ended, state, self._robot.name_of(request), step)
         except IgnoreRequest:

@@ -33,7 +33,7 @@ def site(server: Server) -> Site:
     return site
 
 
-async def ended(crawl: Crawl, *urls: str, **arguments: Any) -> CrawlResult:
+async def ended(crawl: Crawl, *urls: str | Request, **arguments: Any) -> CrawlResult:
     settings = {"DOWNLOAD_HANDLERS": {"http": Following}, "CONCURRENT_REQUESTS": 1}
     settings.update(arguments.pop("settings", {}))
     spider = arguments.pop("spider", RecordingSpider)
@@ -80,6 +80,19 @@ async def test_a_page_that_ends_at_a_site_that_was_not_asked(
     }
     assert other.asked("/robots.txt") == 1
     assert sum("ended at" in line for line in result.warnings) == 1
+
+
+async def test_an_uncached_page_of_a_replay_ends_at_an_unknown_site(
+    crawl: Crawl, site: Site, server: Server
+) -> None:
+    other = server.site()
+    other.robots = site.robots
+    site.page("/moved", redirect(other.url("/private/1")))
+    urls = [Request(site.url("/moved"), meta={"dont_cache": True})]
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_IGNORE_MISSING": True}
+    result = await ended(crawl, *urls, settings=settings)
+    assert result.errors == {site.url("/moved"): RobotsForbidden}
+    assert other.asked("/robots.txt") == 1
 
 
 class Heading(KosterMiddleware):

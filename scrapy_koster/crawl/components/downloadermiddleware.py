@@ -94,7 +94,7 @@ class KosterMiddleware:
         replay = self._parts.replay
         page = None if replay is None else replay.answer(request)
         if page is not None:
-            step = await self.enforcement.settled(state, request)
+            step = await self.enforcement.settled(state, request, cached=True)
         else:
             step = await self._wait(request, state, robot)
         self.enforcement.enforce(request, state, robot, step)
@@ -170,7 +170,7 @@ class KosterMiddleware:
         if state is None:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(state.origin)
-        step = await self.enforcement.settled(state, request)
+        step = await self.enforcement.settled(state, request, cached=self._parts.is_replay)
         if isinstance(step, Pass):  # the sitemaps are unknown, whatever KOSTER_UNAVAILABLE is
             step = Refuse(step.failure, 0.0)
         if not isinstance(step, Obey):
