@@ -25,7 +25,6 @@ Disallow: /
 User-agent: *
 Disallow: /private/
 """
-MOZILLA = "Mozilla/5.0 (compatible; FigTree/0.1)"
 
 
 def hazard(robots: str, path: str, robot: str = "figtree") -> Hazard | None:

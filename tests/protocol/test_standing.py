@@ -8,21 +8,15 @@ import pytest
 
 from scrapy_koster.protocol.standing import Access, Ground, Standing
 
-NUMBERS = {
-    "OBEYED": 1,
-    "HTML": 2,
-    "WITHOUT_ROBOTS_TXT": 3,
-    "RESTRICTED": 4,
-    "UNAVAILABLE": 5,
-    "LET_THROUGH": 6,
-    "MISSING": 7,
-    "HTML_DISALLOWED": 8,
-    "WITHOUT_RULES": 9,
-}
+NUMBERED = (
+    "OBEYED HTML WITHOUT_ROBOTS_TXT RESTRICTED UNAVAILABLE LET_THROUGH MISSING HTML_DISALLOWED"
+    " WITHOUT_RULES"
+)
 
 
 def test_the_numbers_never_change() -> None:
-    assert {each.name: int(each) for each in Standing} == NUMBERS
+    numbers = {name: n for n, name in enumerate(NUMBERED.split(), 1)}
+    assert {each.name: int(each) for each in Standing} == numbers
 
 
 @pytest.mark.parametrize("standing", Standing)

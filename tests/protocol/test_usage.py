@@ -47,16 +47,10 @@ def header(**labels: str) -> Statement:
         # preferences are unknown. This includes where keys include uppercase characters".
         pytest.param(b"search=n, Train-AI=n", (), id="6.5.1-all-of-it-fails"),
         pytest.param(b"train-ai=N", (), id="6.2-case-of-a-value"),
-        # 6.1: "lowercase latin characters (a-z), digits (0-9), "_", "-", ".", or "*"".
-        # 6.2: "single byte Tokens".
         # 6.4: "any unknown labels MUST be ignored" in what is known (test_of_unknown_labels).
         pytest.param(b"train-ai=n, new=y", (*stated(train_ai="n"), ("new", ALLOW)), id="6.4-label"),
-        # 6.4: "any unknown parameters MUST be ignored".
-        # 6.5: "values that are not Tokens, and Token values that are other than y or n. All of
-        # these are not errors".
         # 6.5.1: "the following results in all preferences being unknown".
         pytest.param(b'train-ai=y, train-ai, search=n, search="n"', (), id="6.5.1-example"),
-        # 6.5.2: "carries no parameters, and a preference to allow the usage".
         # 6.5.2: "parameters even though the preference is unknown". What the example has behind
         # its last semicolon is no parameter, so the parsing fails: unknown as well.
         pytest.param(b'train-ai;has;parameters="?";', (), id="6.5.2-example-as-printed"),

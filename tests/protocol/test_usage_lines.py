@@ -27,12 +27,6 @@ def said(body: str | bytes, path: str, robot: str = "figtree", standard: str = "
     return str(Usage(found.statements(f"{SITE}{path}", robot))) if found else ""
 
 
-def lines_said(body: str, path: str, robot: str = "figtree", standard: str = "draft") -> list[int]:
-    found = usage_lines(body.encode(), PARSERS[standard](body.encode()))
-    assert found is not None
-    return [each.line or 0 for each in found.statements(f"{SITE}{path}", robot)]
-
-
 EXAMPLE_3_4 = """\
 User-Agent: *
 Allow: /
@@ -72,7 +66,6 @@ def record(*lines: str) -> str:
     [
         # 3: content-usage = *WS "content-usage" *WS ":" *WS [ path-pattern 1*WS ] usage-pref EOL
         pytest.param(["Content-Usage: /a \t train-ai=n"], "/a", "train-ai=n", id="3-1*WS"),
-        # "The path might be absent or empty; if a path present, a SP or HTAB separates it".
         # 3.1: "using the rule that has the longest matching path prefix".
         pytest.param(
             ["Content-Usage: train-ai=n", "Content-Usage: /a/ search=y"],
@@ -89,14 +82,10 @@ def record(*lines: str) -> str:
         ),
         # RFC 9309, 2.2.3: wildcards, whichever parser is in use.
         pytest.param(["Content-Usage: /*.pdf$ train-ai=n"], "/x/a.pdf", "train-ai=n", id="3.1-*$"),
-        # "SP and HTAB characters need to be replaced with %20 and %09".
-        # "The ordering of rules in a group carries no semantics."
-        # "identical paths and conflicting usage preferences [...] apply separately".
         # 3.2: "up to either the first CR, LF, or octothorpe".
         pytest.param(["Content-Usage: train-ai=n # x"], "/", "train-ai=n", id="3.2-a-comment"),
         # "a rule value that starts with any other character indicates that the path is absent".
         pytest.param(["Content-Usage: a/ train-ai=n"], "/a/", "", id="3.2-no-slash"),
-        # "processed as a sequence of bytes".
         # Content-Signal is for all paths.
         pytest.param(
             ["Content-Signal: search=yes, ai-train=no", "Content-Usage: /a train-ai=y"],

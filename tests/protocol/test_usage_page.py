@@ -7,12 +7,10 @@ import pytest
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
 from scrapy_koster.protocol.usage_page import page_statements
 
-FIGTREE = "figtree"
-
 
 def of_page(html: str, **fields: list[bytes]) -> Usage:
     headers = {name.replace("_", "-").title().encode(): each for name, each in fields.items()}
-    return Usage(page_statements(headers, html.encode(), FIGTREE))
+    return Usage(page_statements(headers, html.encode(), "figtree"))
 
 
 def of_headers(**fields: list[bytes]) -> str:

@@ -57,7 +57,6 @@ BY_RFC_9309 = Ruling(
     rule=Line(9, b"disallow", b"/*.html$"),
     standard=Standard.RFC_9309,
 )
-MANY = Heading([Line(n, b"user-agent", b"a%d" % n) for n in range(4, 9)])
 SLOW = Delay(90.5, Line(4, b"crawl-delay", b"90.5"))
 HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
 

@@ -12,7 +12,7 @@ from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.records import Record
-from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Access, Ground, Standing
 from scrapy_koster.protocol.verdict import Source, Verdict
 from scrapy_koster.report.counts import Counts
@@ -26,13 +26,7 @@ RULE = Line(2, b"disallow", b"/private")
 NOW = 1_800_000_000.75
 
 
-def made_site() -> Site:
-    site = site_of(NAME)
-    assert site is not None
-    return site
-
-
-SITE = made_site()
+SITE = Site("http", "a.example", 80)
 
 
 def copy_of(body: bytes = RULES) -> Copy:

@@ -48,11 +48,6 @@ def crawler_of(spider: type[RecordingSpider] = RecordingSpider, **settings: Any)
     return crawler
 
 
-def report_in(folder: Path, spider: type[RecordingSpider] = RecordingSpider) -> RobotsReport:
-    given = {"KOSTER_SQLITE_PATH": str(folder / "robots.sqlite3"), "KOSTER_REPORT": "page.html"}
-    return RobotsReport.from_crawler(crawler_of(spider, **given))
-
-
 @pytest.mark.parametrize(("name", "shown"), [("my spider/ü.1", "my_spider_.1"), ("", "spider")])
 def test_the_name_of_a_file(tmp_path: Path, name: str, shown: str) -> None:
     """The name has the spider, the start time, and eight random digits."""
