@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime, timezone
 from functools import cache
 from typing import Any
 
@@ -17,13 +16,9 @@ from harness.audit_logs import (
     truth_of,
     written,
 )
-from harness.audits import audited
+from harness.audits import audited, day_of
 
 from scrapy_koster.audit.textlines import nginx_format
-
-
-def day_of(secs: int) -> str:
-    return datetime.fromtimestamp(secs, timezone.utc).strftime("%Y-%m-%d")
 
 
 def guilty(found: dict[str, Any]) -> dict[str, dict[Line, int]]:

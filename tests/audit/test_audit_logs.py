@@ -8,28 +8,24 @@ import io
 import lzma
 import tracemalloc
 from collections.abc import Callable
-from datetime import datetime, timezone
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from harness.audit_logs import BEGAN, DAY, FIRST, Hit, log_of, sinners, written
-from harness.audits import audited
-from harness.doubling import MOST, Reader, growth
+from harness.audits import audited, day_of
 
 from scrapy_koster.audit import access_log as audit_log
 from scrapy_koster.audit import audited_robot, judging, merged_logs
 from scrapy_koster.audit import auditor as audit_auditor
 from scrapy_koster.audit.addresses import Ranges, masked, networks_in, whole
 from scrapy_koster.audit.auditor import audit
-from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.judging import Files, Version, method_and_path
 from scrapy_koster.audit.naming import By, Namer
 from scrapy_koster.audit.result import Result
-from scrapy_koster.audit.textlines import COMMON, nginx_format
+from scrapy_koster.audit.textlines import nginx_format
 from scrapy_koster.audit.times import seconds_of
-from scrapy_koster.protocol.site import site_of
 
 ONE = (Version("robots.txt", float("-inf"), FIRST),)
 RUDE = "rudebot/1.0"
@@ -68,38 +64,6 @@ def test_ten_megabytes_without_an_end_are_one_line() -> None:
     found = judged(log + b"\xff" * 10_000_000 + b"\n" + b"a" * 66_000 + b"\n" + log)
     assert (found["lines"], found["unread"]) == (8, 2)
     assert found["robots"][0]["violations"] == 6
-
-
-PIECES = (
-    '"', "\\", '\\"', "[", "]", " ", "a", "-", "\n", "1.2.3.4 - - [", '] "', '" 200 1 "', "\x00",
-    '{"', '":', "{", "}", "\x1b[2J", "21/Nov/2026:20:00:00 +0000", "Spider", "spider.com", "GET /",
-)  # fmt: skip
-NGINX = nginx_format(
-    '$remote_addr - $remote_user [$time_local] "$request" $status "$http_user_agent"'
-)
-READERS: dict[str, Callable[[str], object]] = {
-    "text": lambda text: COMMON.rows(text.encode()),
-    "json": lambda text: JsonFormat().rows(text.encode()),
-    "header": Namer([]).named,
-    "request": lambda text: method_and_path(text.encode()),
-    "nginx": lambda text: nginx_format(text) if "$" in text else None,
-    "format": lambda text: NGINX.rows(text.encode()),
-    "log": lambda text: judged(text.encode()),
-}
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_hostile_text_takes_linear_time(name: str) -> None:
-    chance = Random(name)
-    for _ in range(12):
-        pump = "".join(chance.choices(PIECES, k=chance.randint(1, 4)))
-        start = "".join(chance.choices(PIECES, k=2))
-
-        def text(chars: int, pump: str = pump, start: str = start) -> str:
-            return start + pump * (chars // len(pump))
-
-        reader = Reader(READERS[name], PIECES, chars=8000, most_chars=64_000)
-        assert growth(reader, text) <= MOST, (start, pump)
 
 
 def test_escapes_of_a_text_log_are_read() -> None:
@@ -323,18 +287,7 @@ def test_addresses_are_masked(client: bytes | str, network: str) -> None:
     assert whole(client).isprintable()
 
 
-def test_of_a_site_alone() -> None:
-    log = written(rude(3), "vhost") + written(rude(4, host="other.example"), "vhost")
-    found = judged(log, site=site_of("http://WWW.fict.org/"))
-    assert (found["elsewhere"], found["robots"][0]["violations"]) == (4, 3)
-    assert found["lines"] == 7
-
-
 # Days, published ranges, and a log that is cut.
-
-
-def day_of(secs: int) -> str:
-    return datetime.fromtimestamp(secs, timezone.utc).strftime("%Y-%m-%d")
 
 
 @pytest.mark.promise("docs/audit.md", "day is null beyond 400 days")

@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 from harness.audit_logs import FIRST
 from harness.audits import audited
-from harness.doubling import MOST, Reader, growth
 
 from scrapy_koster.audit.judging import Version
-from scrapy_koster.audit.textlines import BALANCER
-from scrapy_koster.audit.w3clines import W3cFormat
 from scrapy_koster.protocol.site import site_of
 
 ONE = (Version("robots.txt", float("-inf"), FIRST),)
@@ -136,19 +133,3 @@ def test_a_log_without_a_line_is_not_read() -> None:
     assert audited(b"", LOGS["ALB"], versions=ONE)["damaged"] == []
     found = audited(b"#Fields: date time cs-uri-stem\n#x\nnonsense\n", versions=ONE)
     assert (found["lines"], found["unread_samples"]) == (1, ["nonsense"])
-
-
-READERS = {
-    "W3C": lambda text: W3cFormat().rows(text.encode()),
-    "fields": lambda text: W3cFormat().rows(
-        b"#Fields: date time cs-uri-stem x y\n" + text.encode()
-    ),
-    "balancer": lambda text: BALANCER.rows(text.encode()),
-}
-
-
-@pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("pump", ["#Fields:", "\t", '"', ":1 ", "- - ", 'a "a '])
-def test_hostile_text_takes_linear_time(name: str, pump: str) -> None:
-    reader = Reader(READERS[name], (), chars=8000, most_chars=64_000)
-    assert growth(reader, lambda chars: pump * (chars // len(pump))) <= MOST, pump

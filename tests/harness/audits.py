@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from functools import partial
 from io import BufferedReader, BytesIO
 from typing import Any
@@ -22,6 +23,10 @@ VERSIONS = (Version("new.txt", CHANGED, SECOND), Version("old.txt", float("-inf"
 
 
 STANDARDS = {key: standard for standard, key in STANDARD_KEYS.items()}
+
+
+def day_of(secs: int) -> str:
+    return datetime.fromtimestamp(secs, timezone.utc).strftime("%Y-%m-%d")
 
 
 def audited(

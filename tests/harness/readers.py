@@ -16,12 +16,18 @@ from urllib.parse import clear_cache  # type: ignore[attr-defined]
 from scrapy import Request
 from scrapy.utils.request import RequestFingerprinter
 
+from harness.audits import audited
 from harness.doubling import COUNTER, Reader
 from scrapy_koster.archive.folder import _outcome
 from scrapy_koster.archive.history import changes
 from scrapy_koster.archive.index import fields_about
 from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.warc import member_of, records_in
+from scrapy_koster.audit.jsonlines import JsonFormat
+from scrapy_koster.audit.judging import method_and_path
+from scrapy_koster.audit.naming import Namer
+from scrapy_koster.audit.textlines import BALANCER, COMMON, nginx_format
+from scrapy_koster.audit.w3clines import W3cFormat
 from scrapy_koster.checker.syntax import check
 from scrapy_koster.crawl.fetching.coding import codings_in
 from scrapy_koster.crawl.fetching.coding import decoded as unpacked
@@ -132,6 +138,11 @@ _SHOWN = (
     "a", " ", "\0", "\n", "\r", "\x1b", "[31m", "\x7f", "\x85", "\xa0", "\u2028", "\u202e",
     "\u200b",
     "\ud800", "\ufeff", "\U000e0001", "\u0301", "%s", "%(a)s", "\\", "'", '"', "{", "}", COUNTER,
+)  # fmt: skip
+_LOGGED = (
+    '"', "\\", '\\"', "[", "]", " ", "a", "-", "\n", "1.2.3.4 - - [", '] "', '" 200 1 "', "\x00",
+    '{"', '":', "{", "}", "\x1b[2J", "21/Nov/2026:20:00:00 +0000", "Spider", "spider.com", "GET /",
+    "#Fields:", "#Fields: date time cs-uri-stem x y\n", "\t", ":1 ", 'a "a ',
 )  # fmt: skip
 _GZIPS = [gzip.compress(b"#" * n) for n in range(3)]
 _HEADS = {
@@ -333,6 +344,21 @@ def _changes(text: str) -> None:
     list(changes(lines, lines[::-1]))
 
 
+_NGINX = nginx_format(
+    '$remote_addr - $remote_user [$time_local] "$request" $status "$http_user_agent"'
+)
+
+
+def _logged(text: str) -> None:
+    """A line of an access log, in each format."""
+    octets = text.encode()
+    for kind in (COMMON, BALANCER, _NGINX, JsonFormat(), W3cFormat()):
+        kind.rows(octets)
+    W3cFormat().rows(b"#Fields: date time cs-uri-stem x y\n" + octets)
+    method_and_path(octets)
+    Namer([]).named(text)
+
+
 _OF_AN_OUTCOME = {**_COPY, "body": None, "bytes": 1}
 READERS = {
     "archive": Reader(_archive, (*_ARCHIVE, *_ROBOTS)),
@@ -362,4 +388,6 @@ READERS = {
     "stored value": Reader(_value, _STORED, most_chars=256_000),
     "parked request": Reader(_parked, _STORED, most_chars=256_000),
     "log and terminal": Reader(_log, _SHOWN),
+    "access log": Reader(_logged, _LOGGED, chars=8_000, most_chars=64_000),
+    "audit": Reader(lambda text: audited(text.encode()), _LOGGED, chars=8_000, most_chars=64_000),
 }
