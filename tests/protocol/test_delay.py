@@ -136,7 +136,6 @@ def test_of_a_file(robot: str) -> None:
     ("body", "secs"),
     [
         pytest.param(b"User-agent: figtree\nCrawl-delay: 4\n", 4.0, id="the draft alone"),
-        pytest.param(b"Allow: /\nUser-agent: *\nCrawl-delay: 7", 7.0, id="both"),
         pytest.param(b"User-agent: *\nA: /\nUser-agent: *\nCrawl-delay: 3", 3.0, id="RFC 9309"),
     ],
 )
@@ -186,18 +185,3 @@ def test_the_delay_of_a_parser_that_raises_is_the_limit(choice: CrawlDelay) -> N
     found = delay_or_limit(RobotsTxt(FILE), "fig", pace=pace, failed=errors.append)
     assert len(errors) == 1
     assert found == delay_of(RobotsTxt(FILE), "fig")
-
-
-# The lines of a field.
-
-
-@pytest.mark.parametrize(
-    ("robot", "by_draft", "by_rfc9309"),
-    [("fig", [2, 3, 4], [2, 3, 4, 13]), ("other", [8], [8]), ("fast", [], [])],
-)
-def test_the_lines_of_fields(robot: str, by_draft: list[int], by_rfc9309: list[int]) -> None:
-    fields = (DELAY, RATE)
-    assert [line.number for line in RobotsTxt(FILE).lines(robot, *fields)] == by_draft
-    assert [line.number for line in Rfc9309(FILE).lines(robot, *fields)] == by_rfc9309
-    assert [line.number for line in Strictest(FILE).lines(robot, *fields)] == by_rfc9309
-    assert RobotsTxt(FILE).lines(robot) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
@@ -99,13 +98,6 @@ def test_what_hides_nothing(robots: str) -> None:
     assert Rfc9309RobotParser(robots.encode()).watch("fig") is None
 
 
-@pytest.mark.parametrize("space", ["\xa0", "\u3000", "\v", "\u2028"])
-def test_protego_forbids_it_too(space: str) -> None:
-    for robots in (f"User-agent: *\nDisallow: /a{space}", f"User-agent: *{space}\nDisallow: /a"):
-        assert not ProtegoRobotParser(robots.encode(), None).allowed(f"{URL}/a", "fig")
-        assert not StrictestRobotParser(robots.encode()).allowed(f"{URL}/a", "fig")
-
-
 def test_its_other_lines_keep_their_numbers() -> None:
     first = "<p>User-agent: *<br>Disallow: /b<br>Disallow: /c"
     robots = f"{first}\n\nCrawl-delay: 7\nContent-Usage: train-ai=n"
@@ -133,6 +125,3 @@ def test_it_keeps_its_lines_and_finds_nothing_twice(robots: str, encoding: str) 
     if seen is not None:
         assert seen.count(b"\n") == body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n")
         assert unhidden(seen) is None
-    parser = StrictestRobotParser(body)
-    for path in ("/a", "/a/b", "/"):
-        assert parser.ruling(URL + path, "fig").allowed is parser.allowed(URL + path, "fig")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
@@ -68,26 +66,6 @@ def test_an_allow_line_opens_nothing_that_another_reading_forbids() -> None:
     ruling = parser.ruling(f"{URL}/a/b", "fig")
     assert not ruling.is_misspelt
     assert ruling.also
-
-
-LINES = st.sampled_from(
-    ["User-agent: *", "Useragent: fig", "User agent: x", "Disallow: /a", "Disalow: /b",
-     "Allowed: /", "Allow: /a", "Disallow /", "disallow\t/c # d", "Disallow: /*.gif$",
-     "User-agent fig", "# x", ""]
-)  # fmt: skip
-
-
-@given(st.lists(LINES, max_size=10).map("\n".join), st.sampled_from(["/", "/a", "/b", "/c.gif"]))
-def test_it_keeps_its_lines_and_only_forbids_more(robots: str, path: str) -> None:
-    body, url = robots.encode(), URL + path
-    right = corrected(body)
-    pure = [kind(body).allowed(url, "fig") for kind in (KosterRobotParser, Rfc9309RobotParser)]
-    third = right is None or Rfc9309RobotParser(right).allowed(url, "fig")
-    parser = StrictestRobotParser(body)
-    assert parser.allowed(url, "fig") is (all(pure) and third)
-    assert parser.ruling(url, "fig").allowed is (all(pure) and third)
-    assert right is None or right.count(b"\n") == body.count(b"\n")
-    assert right is None or corrected(right) is None
 
 
 @pytest.mark.parametrize(

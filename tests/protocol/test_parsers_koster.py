@@ -18,20 +18,11 @@ Disallow: /
 """
 
 
-@pytest.fixture
-def parser() -> KosterRobotParser:
-    return KosterRobotParser.from_crawler(get_crawler(), BODY)
-
-
-def test_is_a_robot_parser(parser: KosterRobotParser) -> None:
-    assert isinstance(parser, RobotParser)
-
-
 @pytest.mark.parametrize("robot", ["figtree", b"figtree", "FigTree/0.1 Robot", b"FigTree/0.1"])
 @pytest.mark.parametrize("url", ["http://h/tmp/a", b"http://h/tmp/a", "http://h/%74mp"])
-def test_takes_text_and_octets(
-    parser: KosterRobotParser, url: str | bytes, robot: str | bytes
-) -> None:
+def test_takes_text_and_octets(url: str | bytes, robot: str | bytes) -> None:
+    parser = KosterRobotParser.from_crawler(get_crawler(), BODY)
+    assert isinstance(parser, RobotParser)
     assert parser.allowed(url, robot) is False
     assert parser.ruling(url, robot).allowed is False
     assert parser.allowed(b"http://h/a", robot) is True

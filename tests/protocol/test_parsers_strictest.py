@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
-from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.line import Line, lines
 from scrapy_koster.protocol.misspelling import corrected
 from scrapy_koster.protocol.ruling import Standard
 
@@ -66,9 +66,9 @@ def test_the_line_of_what_is_allowed_is_the_draft_s() -> None:
 
 
 FRAGMENTS = st.sampled_from(
-    [b"User-agent: *", b"User-agent: fig", b"Disallow: /", b"Allow: /", b"Disallow: /*a$",
-     b"Useragent: *", b"Disallow /a", b"Disalow: /",
-     b"Crawl-delay: 1", b"\n", b"\n", b"*", b"$", b"%", b"%2f", b"#", b"\xff", b"\0", b"\r", b"a"]
+    [b"\nUser-agent: *", b"\nUser-agent: fig", b"\nDisallow: /", b"\nAllow: /", b"\nDisallow: /*a$",
+     b"\nUseragent: *", b"\nUser-agent fig", b"\nDisallow /a", b"\nDisalow: /", b"\nAllowed: /a",
+     b"\nCrawl-delay: 1", b"\n", b"*", b"$", b"%", b"%2f", b"#", b"\xff", b"\0", b"\r", b"a"]
 )  # fmt: skip
 FILES = st.one_of(st.binary(), st.lists(FRAGMENTS, max_size=40).map(b"".join))
 
@@ -80,6 +80,7 @@ def test_it_is_what_both_say(body: bytes, path: str, robot: str) -> None:
     both = all(each(body).allowed(url, robot) for each in (KosterRobotParser, Rfc9309RobotParser))
     if (right := corrected(body)) is not None:
         both = both and Rfc9309RobotParser(right).allowed(url, robot)
+        assert (len(lines(right)), corrected(right)) == (len(lines(body)), None)
     for _ in range(2):
         assert parser.allowed(url, robot) is parser.ruling(url, robot).allowed is both
         parser.allowed(f"{URL}/", robot)

@@ -46,7 +46,6 @@ Disallow: /example/page.html
 
 User-Agent: quxbot
 """
-FISH = "User-agent: a\nDisallow: /\nAllow: "
 GROUPS = """allow: /foo/bar/
 
 user-agent: FooBot
@@ -69,7 +68,6 @@ TABLE = [
     # terminated by a user-agent line or end of file."
     Rows("2.1 groups", GROUPS, "foobot", {"/x/b": 5, "/z/d": 15, "/y/c": -4, "/foo/bar/": -4}),
     Rows("2.1 blank lines end nothing", GROUPS, "barbot", {"/y/c": 8, "/w/a": 11, "/z/d": -7}),
-    Rows("2.1 no group", GROUPS, "quxbot", {"/": 0, "/foo/bar/": 0}),
     Rows("2.1 the last group has no rules", "user-agent: *\ndisallow: /\nuser-agent: a", "a",
          {"/": 0}),
     # 2.2, the formal syntax.
@@ -81,8 +79,6 @@ TABLE = [
     Rows("2.2 a path-pattern begins with a slash", "user-agent: a\ndisallow: x\ndisallow: $", "a",
          {"/x": 0, "/": 0}),
     # 2.2.1: "Crawlers MUST use case-insensitive matching".
-    Rows("2.2.1 the token of a header", "user-agent: ExampleBot\ndisallow: /x",
-         "ExampleBot/0.1 (https://www.example.com/bot.html)", {"/x": -2, "/y": 0}),
     Rows("2.2.1 the example of two groups", "user-agent: ExampleBot\ndisallow: /foo\n"
          "disallow: /bar\n\nuser-agent: ExampleBot\ndisallow: /baz\n", "ExampleBot",
          {"/foo": -2, "/bar": -3, "/baz": -6, "/qux": 0}),
@@ -105,8 +101,6 @@ TABLE = [
          {"/x%2Fy": 0, "/x/y": -2}),
     Rows("2.2.2 an encoded question mark of a path is data", "user-agent: a\ndisallow: /x?y", "a",
          {"/x%3Fy": 0, "/x?y": -2}),
-    Rows("2.2.2 and so in a rule", "user-agent: a\ndisallow: /x%3Fy", "a",
-         {"/x%3fy": -2, "/x?y": 0}),
     Rows("2.2.2 each escape once", "user-agent: a\ndisallow: /%2541", "a",
          {"/%2541": -2, "/A": 0, "/%41": 0}),
     Rows("2.2.2 outside of a URI", "user-agent: a\ndisallow: /x y", "a",
@@ -127,21 +121,12 @@ TABLE = [
           "/path/file-with-a-x.html": 0}),
     Rows("2.2.3 $ alone behind the slash", "user-agent: a\nallow: /$\ndisallow: /", "a",
          {"/": 2, "": 2, "/page.html": -3, "/?x": -3}),
-    Rows("2.2.3 $ and *", "user-agent: a\ndisallow: /*.gif$", "a",
-         {"/a.gif": -2, "/.gif": -2, "/a.gif.gif": -2, "/a.gif?x": 0, "/a.gift": 0, "/gif": 0}),
-    Rows("2.2.3 * at the start", "user-agent: a\ndisallow: *.gif", "a", {"/a.gif": -2, "/gif": 0}),
     Rows("2.2.3 stars that need the leftmost", "user-agent: a\ndisallow: /*ab*ab*b$", "a",
          {"/ababb": -2, "/abab": 0, "/abxabxb": -2, "/ab": 0}),
     Rows("2.2.3 an encoded slash behind *", "user-agent: a\ndisallow: /*%2Fx", "a",
          {"/y%2Fx": -2, "/?y=%2Fx": -2, "/?y=/x": -2, "/y/x": 0, "/%2F?/x": -2}),
-    Rows("2.2.3 an encoded slash at the end", "user-agent: a\ndisallow: /*%2Fx$", "a",
-         {"/y%2Fx": -2, "/?y=/x": -2, "/?y=/xz": 0, "/y/x": 0}),
     Rows("2.2.3 an encoded slash of a query counts as one",
          "user-agent: a\nallow: /*?*%2F\ndisallow: /a?b/c", "a", {"/a?b/c": -3, "/a?b/": 2}),
-    # "/fish" and its like, of Google's documentation.
-    Rows("2.2.3 *.php$", f"{FISH}/*.php$", "a",
-         {"/filename.php": 3, "/folder/filename.php": 3, "/filename.php?parameters": -2,
-          "/filename.php/": -2, "/filename.php5": -2, "/windows.PHP": -2}),
     # 2.2.4: "Parsing of other records MUST NOT interfere".
     Rows("2.2.4 a sitemap between agents", "user-agent: a\nsitemap: /s\nuser-agent: b\n"
          "disallow: /", "a", {"/": -4}),
@@ -217,13 +202,6 @@ def test_a_ruling_has_the_section_and_the_group_of_its_rule(
     assert (ruling.section, ruling.record.agents[0].number) == (section, group)
 
 
-def test_no_line_is_looked_for_in_a_file_that_does_not_name_its_field() -> None:
-    robots = Rfc9309(b"User-agent: a\nDisallow: /\nContent-Signal: search=yes\n")
-    assert robots.lines_apart("a", b"content-usage") == []
-    [[line]] = robots.lines_apart("a", b"content-usage", b"content-signal")
-    assert line.number == 3
-
-
 # Against the plain reading.
 
 PIECES_9309 = [*PIECES, "*", "*", "**", "$", "%2A", "%24", "%3F", "%3a", ":", ".gif", "*/", "/*"]
@@ -292,36 +270,15 @@ def test_groups_as_records() -> None:
     assert [line.number for line in (*record.agents, *record.rules)] == [8, 9]
 
 
-# Where readers of today go beyond the text, or fall short of it.
-
 THEIRS = [
-    # A file, the robot, the path, what RFC 9309 says; what Protego and Google's matcher say.
-    ("user-agent: a\ndisalow: /", "a", "/", True, False, False, "a misspelt field"),
-    ("user-agent: a\nallow: /x/index.html\ndisallow: /", "a", "/x/", False, True, True,
-     "index.html"),
-    ("user-agent: a b\ndisallow: /", "a", "/", True, True, False, "up to the first space"),
-    ("user-agent: a*\ndisallow: /", "a", "/", True, False, False, "a star behind a name"),
-    ("user-agent: fig\ndisallow: /", "fig-tree", "/", True, False, True, "a part of a name"),
-    ("user-agent: a\ncrawl-delay: 1\nuser-agent: b\ndisallow: /", "a", "/", False, True, False,
-     "another record ends the agents"),
-    ("user-agent: a\ndisallow: /", "a", "/robots.txt?x", False, True, False, "robots.txt?x"),
-    ("user-agent: a\ndisallow: /x$", "a", "/x$y", True, False, True, "a $ that is both"),
-    ("user-agent: a\ndisallow: /%62", "a", "/b", False, False, True, "an escape in a rule"),
-    ("user-agent: a\ndisallow: /\u30c4", "a", "/\u30c4", False, False, True,
-     "a URL that is not escaped"),
-    ("user-agent: a\ndisallow: /x?y", "a", "/x%3Fy", True, False, True, "the question mark"),
-    ("user-agent: a\ndisallow: /?x=%2F", "a", "/?x=/", False, True, True,
-     "a slash in a query"),
-    ("user-agent: a\nallow: /abc\ndisallow: /*?", "a", "/abc?", True, False, True,
-     "reserved counts as three"),
-    ("user-agent: a\nallow: /\x0cdisallow: /", "a", "/", True, True, True, "a form feed"),
-]  # fmt: skip
+    # A file, the robot, whether RFC 9309 allows "/", and whether Protego does.
+    ("user-agent: fig\ndisallow: /", "fig-tree", True, False),
+    ("user-agent: a\ncrawl-delay: 1\nuser-agent: b\ndisallow: /", "a", False, True),
+]
 
 
-@pytest.mark.parametrize(
-    ("file", "robot", "path", "ours", "protego"),
-    [pytest.param(*row[:5], id=row[-1]) for row in THEIRS],
-)
-def test_where_protego_differs(file: str, robot: str, path: str, ours: bool, protego: bool) -> None:
-    assert Rfc9309(file.encode()).allowed(SITE + path, robot) is ours
-    assert ProtegoRobotParser(file.encode(), None).allowed(SITE + path, robot) is protego
+@pytest.mark.parametrize(("file", "robot", "ours", "protego"), THEIRS)
+def test_where_protego_differs(file: str, robot: str, *, ours: bool, protego: bool) -> None:
+    """In real files: docs/semantics.md, compared with Protego."""
+    assert Rfc9309(file.encode()).allowed(f"{SITE}/", robot) is ours
+    assert ProtegoRobotParser(file.encode(), None).allowed(f"{SITE}/", robot) is protego
