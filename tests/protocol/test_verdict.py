@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from harness.verdicts import SITE, judged
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.python.failure import Failure as TwistedFailure
@@ -20,20 +21,12 @@ from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.policy import Html, Missing, Policy
 from scrapy_koster.protocol.reading import RobotsTxt, Strictest
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
-from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled
 from scrapy_koster.protocol.usage import Origin, Statement
-from scrapy_koster.protocol.verdict import (
-    Source,
-    Verdict,
-    forbidden_spelling,
-    permission,
-    verdict_on,
-)
+from scrapy_koster.protocol.verdict import Source, Verdict
 from scrapy_koster.protocol.wording import shown, text_of
 
-SITE = Site("http", "www.fict.org", 80)
 BODY = b"User-agent: fig\nUser-agent: tree\nDisallow: /org/plans.html\n"
 COPY = Copy("https://fict.org/robots.txt", 200, BODY, None, None, 1e9, 1e9 + 604800)
 HTML = replace(COPY, body=b"<html><body>Not found")
@@ -57,6 +50,8 @@ BY_RFC_9309 = Ruling(
     rule=Line(9, b"disallow", b"/*.html$"),
     standard=Standard.RFC_9309,
 )
+LINE = "line 3 'Disallow: /org/plans.html' of the record at line 1 for fig, tree"
+LINE_9 = "line 9 'Disallow: /*.html$' of the group at line 8 for fig (RFC 9309, 2.2.3)"
 SLOW = Delay(90.5, Line(4, b"crawl-delay", b"90.5"))
 HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
 
@@ -64,73 +59,57 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        pytest.param(
-            {},
-            "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /org/plans.html' of the"
-            " record at line 1 for fig, tree (3.2.2)",
-            id="a rule",
-        ),
+        pytest.param({}, f"{LINE} (3.2.2)", id="a rule"),
         pytest.param(
             {"allowed": True, "rule": None},
-            "allowed by https://fict.org/robots.txt: no rule of the record at line 1 for fig,"
-            " tree matches (3.2.2)",
+            "no rule of the record at line 1 for fig, tree matches (3.2.2)",
             id="no rule",
         ),
         pytest.param(
             {"section": "TheirParser", "record": None, "rule": None, "is_explained": False},
-            "forbidden by https://fict.org/robots.txt: as TheirParser reads it, which names no"
-            " line",
+            "as TheirParser reads it, which names no line",
             id="a parser that cannot tell",
         ),
         pytest.param(
             {"section": "2.2.2", "standard": Standard.RFC_9309},
-            "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /org/plans.html' of the"
-            " group at line 1 for fig, tree (RFC 9309, 2.2.2)",
+            f"{LINE.replace('record', 'group')} (RFC 9309, 2.2.2)",
             id="RFC 9309",
         ),
-        pytest.param(
-            {"also": BY_RFC_9309},
-            "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /org/plans.html' of the"
-            " record at line 1 for fig, tree (3.2.2) and line 9 'Disallow: /*.html$' of the group"
-            " at line 8 for fig (RFC 9309, 2.2.3)",
-            id="both",
-        ),
+        pytest.param({"also": BY_RFC_9309}, f"{LINE} (3.2.2) and {LINE_9}", id="both"),
         pytest.param(
             {"also": Ruling(**RULED | {"standard": Standard.RFC_9309, "section": "2.2.2"})},
-            "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /org/plans.html' of the"
-            " record at line 1 for fig, tree (3.2.2; RFC 9309, 2.2.2)",
+            f"{LINE} (3.2.2; RFC 9309, 2.2.2)",
             id="both by one line",
         ),
         pytest.param(
             {"ground": Ground.RESTRICTED, "known": replace(COPY, status=403), "section": "3.1"},
-            "forbidden by https://fict.org/robots.txt: HTTP 403, restricted (3.1)",
+            "HTTP 403, restricted (3.1)",
             id="restricted",
         ),
         pytest.param(
             {"ground": Ground.UNAVAILABLE, "known": FAILURE, "section": "3.1"},
-            "forbidden by http://www.fict.org/robots.txt: it cannot be retrieved (HTTP 503), 3"
-            " attempts failed (3.1)",
+            "it cannot be retrieved (HTTP 503), 3 attempts failed (3.1)",
             id="unavailable",
         ),
         pytest.param(
             {"ground": Ground.MISSING, "section": "3.1"},
-            "forbidden by https://fict.org/robots.txt: HTTP 200 without a record, missing, which"
-            " KOSTER_MISSING disallows (3.1)",
+            "HTTP 200 without a record, missing, which KOSTER_MISSING disallows (3.1)",
             id="no record",
         ),
         pytest.param(
             {"rule": HOSTILE},
-            "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /\\x1b[2J\\x00\\xffü"
-            + "x" * 170
-            + "...' of the record at line 1 for fig, tree (3.2.2)",
+            f"line 3 'Disallow: /\\x1b[2J\\x00\\xffü{'x' * 170}...' of the record at line 1 for"
+            " fig, tree (3.2.2)",
             id="hostile",
         ),
     ],
 )
 def test_in_one_line(changes: dict[str, Any], said: str) -> None:
     verdict = replace(FORBIDDEN, **changes)
-    assert str(verdict) == said
-    assert str(verdict).endswith(f": {verdict.because()}")
+    may = "allowed" if verdict.allowed else "forbidden"
+    url = COPY.url if isinstance(verdict.known, Copy) else f"{SITE}/robots.txt"
+    assert str(verdict) == f"{may} by {url}: {said}"
+    assert verdict.because() == said
 
 
 IN_JSON: dict[str, Any] = {
@@ -173,8 +152,7 @@ IN_JSON: dict[str, Any] = {
                 "also": {
                     "allowed": False,
                     "section": "2.2.3",
-                    "because": "line 9 'Disallow: /*.html$' of the group at line 8 for fig"
-                    " (RFC 9309, 2.2.3)",
+                    "because": LINE_9,
                     "line": 9,
                     "rule": "Disallow: /*.html$",
                     "record": {"line": 8, "agents": ["fig"]},
@@ -231,31 +209,6 @@ class YesOrNo:
         return RobotsTxt(BODY).allowed(url, robot)
 
 
-def judged(
-    path: str,
-    step: Settled,
-    parser: object,
-    policy: Policy = Policy(),  # noqa: B008
-    *,
-    too_long: Delay | None = None,
-    stated: Statement | None = None,
-) -> Verdict:
-    assert parser is None or isinstance(parser, RobotsTxt | Strictest | YesOrNo)
-    url, robot = f"{SITE}{path}", "Fig/0.1"
-    return verdict_on(
-        url,
-        robot,
-        site=SITE,
-        step=step,
-        parser=parser,
-        source=Source.STORAGE,
-        policy=policy,
-        forbidden=forbidden_spelling(url, robot, permission(step, parser, policy)),
-        too_long=too_long,
-        stated=stated,
-    )
-
-
 def test_a_verdict_on_a_url_is_what_the_file_says() -> None:
     assert judged("/org/plans.html", Obey(COPY, 0), RobotsTxt(BODY)) == FORBIDDEN
     assert judged("/", Obey(COPY, 0), RobotsTxt(BODY)).allowed
@@ -271,9 +224,7 @@ def test_the_first_spelling_that_is_forbidden_decides() -> None:
 def test_both_standards_have_their_say() -> None:
     body = BODY + b"Disallow: /*.pdf$\n"
     by_both = judged("/org/plans.html", Obey(COPY, 0), Strictest(body))
-    assert (by_both.standard, by_both.line) == (Standard.DRAFT, 3)
-    assert by_both.also is not None
-    assert (by_both.also.standard, by_both.also.rule) == (Standard.RFC_9309, RULE)
+    assert by_both.because() == f"{LINE} (3.2.2; RFC 9309, 2.2.2)"
     by_one = judged("/a.pdf", Obey(COPY, 0), Strictest(body))
     assert (by_one.standard, by_one.line, by_one.also) == (Standard.RFC_9309, 4, None)
 
