@@ -23,22 +23,9 @@ from scrapy_koster.protocol.ruling import Heading, Ruling
 EXAMPLES = settings().max_examples
 
 
-def decided(text: str | bytes, robot: str, path: str) -> str | None:
-    """Return the line that decided, None where the URL is allowed by default."""
-    body = text.encode() if isinstance(text, str) else text
-    robots = RobotsTxt(body)
-    ruling = robots.ruling(f"http://www.fict.org{path}", robot)
-    assert robots.allowed(f"http://www.fict.org{path}", robot) == ruling.allowed
-    assert ruling.allowed == (ruling.rule is None or ruling.rule.field == b"allow")
-    if ruling.rule is None:
-        return None
-    return f"{ruling.rule.field.decode().title()}: {ruling.rule.value.decode()}"
-
-
 @pytest.mark.parametrize(
     ("url", "path"),
     [
-        ("http://h", "/"),
         ("http://h?x=/a", "/?x=/a"),
         ("http://h/a;p?q#f", "/a;p?q"),
         ("http://[::1]:80/a", "/a"),
@@ -60,7 +47,7 @@ TEXT = "# \u0a0d\u0d0a \u010a\r\nUser-agent: *\rDisallow: /\u00e9\nDisallow: /b\
 def test_b3_a_wide_file_without_a_mark_is_known_by_its_zeros(encoding: str) -> None:
     body = "User-agent: *\nDisallow: /\n".encode(encoding)
     assert is_wide(body)
-    assert decided(body, "x", "/a") == "Disallow: /"
+    assert not RobotsTxt(body).allowed("http://h/a", "x")
     assert narrow(whole_lines(body, len(body) - 4)) == b"User-agent: *\n"
 
 
@@ -71,7 +58,7 @@ def test_b3_some_zeros_make_no_file_wide(start: bytes) -> None:
     """Or they would open a site whose other lines are read as they are."""
     body = start + b"\nUser-agent: *\nDisallow: /\n"
     assert not is_wide(body)
-    assert decided(body, "x", "/a") == "Disallow: /"
+    assert not RobotsTxt(body).allowed("http://h/a", "x")
 
 
 @pytest.mark.parametrize("encoding", WIDE)
@@ -80,11 +67,7 @@ def test_b3_a_wide_file_with_a_mark_is_decoded(encoding: str) -> None:
     assert is_wide(body)
     assert lines(body) == lines(TEXT.encode())
     assert parse(body) == parse(TEXT.encode())
-    ruling = RobotsTxt(body).ruling("http://a/b/c", "x")
-    assert ruling.rule is not None
-    assert (ruling.allowed, ruling.rule.number) == (False, 4)
     assert not RobotsTxt(body).allowed("http://a/%C3%A9", "x")
-    assert RobotsTxt(body).allowed("http://a/c", "x")
     assert [line.value for line in RobotsTxt(body).lines("x", b"crawl-delay")] == [b"5"]
     assert has_record(body)
 
@@ -92,10 +75,7 @@ def test_b3_a_wide_file_with_a_mark_is_decoded(encoding: str) -> None:
 @pytest.mark.parametrize("encoding", WIDE)
 def test_b3_a_wide_file_is_cut_where_a_line_ends(encoding: str) -> None:
     body = f"\ufeff{TEXT}".encode(encoding)
-    seen = set()
-    for size in range(len(body) + 1):
-        whole = whole_lines(body, size)
-        seen.add(narrow(whole))
+    seen = {narrow(whole_lines(body, size)) for size in range(len(body) + 1)}
     ends = [end for end in range(len(TEXT) + 1) if TEXT[:end].endswith(("\n", "\r"))]
     assert seen == {b"", *(TEXT[:end].encode() for end in ends)}
 
@@ -178,17 +158,15 @@ def test_a_ruling_names_no_more_agents_than_tell_records_apart() -> None:
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-class TestHostileFile:
+def test_a_hostile_file_takes_a_memory_that_is_bounded(kind: str) -> None:
     """6: "robots are encouraged to place limits on the resources spent"."""
-
-    def test_takes_a_memory_that_is_bounded(self, kind: str) -> None:
-        body = HOSTILE[kind](256_000)
-        tracemalloc.start()
-        try:
-            robots = RobotsTxt(body)
-            robots.allowed("http://h/aaaaaaaa/b", "figtree")
-            kept, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert peak < 40 * len(body)
-        assert kept < 15 * len(body)
+    body = HOSTILE[kind](256_000)
+    tracemalloc.start()
+    try:
+        robots = RobotsTxt(body)
+        robots.allowed("http://h/aaaaaaaa/b", "figtree")
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * len(body)
+    assert kept < 15 * len(body)
