@@ -77,13 +77,14 @@ def sort_by(page: Any, name: str, column: int) -> None:
     page.locator(f"section[data-name={name}] thead button").nth(column).click()
 
 
-def checked_by_axe(page: Any) -> Any:
-    """What axe-core finds on a page."""
+def assert_accessible(page: Any) -> None:
+    """axe-core finds nothing on a page."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright",
         reason="make test-browser installs axe-playwright-python",
     )
-    return axe.Axe().run(page)
+    found = axe.Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
 
 
 def cut_off(page: Any, *, narrow: bool) -> list[str]:

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from harness import forks
-from harness.clocks import StillClock
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
@@ -89,10 +88,15 @@ def assert_exact(numbers: Numbers, stats: Any, sites: list[Site], database: str)
     )
 
 
-async def exact(crawl: Crawl, server: Server, folder: Path, count: int) -> None:
+@pytest.mark.promise("docs/report.md", "counts are exact, and equal to the stats")
+@pytest.mark.promise("docs/report.md", "300 sites at once: counts are exact")
+@pytest.mark.parametrize("count", [20, pytest.param(300, marks=pytest.mark.long)])
+async def test_equal_to_the_stats_and_to_the_servers(
+    crawl: Crawl, server: Server, tmp_path: Path, count: int
+) -> None:
     sites = [site_of_kind(server, n % 10) for n in range(count)]
     urls = [url for site in sites for url in (*site.urls(3), *site.urls(3, "/no/{}"))]
-    page = folder / "page.html"
+    page = tmp_path / "page.html"
     result = await crawl(urls=urls, settings={**QUICK, "KOSTER_REPORT": str(page)})
     database = report_of(result).database
     numbers = read(database)
@@ -109,13 +113,6 @@ async def exact(crawl: Crawl, server: Server, folder: Path, count: int) -> None:
     assert numbers.totals["start_refused"] == sum(numbers.refused.values())
     assert page.stat().st_size < 250_000
     assert result.logged(30, "scrapy_koster.crawl.report") == []
-
-
-@pytest.mark.promise("docs/report.md", "counts are exact, and equal to the stats")
-async def test_equal_to_the_stats_and_to_the_servers(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    await exact(crawl, server, tmp_path, 20)
 
 
 @pytest.mark.parametrize(
@@ -173,22 +170,6 @@ async def test_dry_run(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     assert numbers.about["dry_run"] == 1
     assert numbers.refused["rule"] == result.stats["koster/dry_run/forbidden"] == 1
     assert "This was a dry run" in (tmp_path / "page.html").read_text()
-
-
-async def test_crawls_that_begin_in_one_second(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    crawl.clock = StillClock()
-    sites = [server.site() for _ in range(3)]
-    page = tmp_path / "page.html"
-    # The crawls also end at the same time, and write the same page.
-    crawls = [crawl.start(urls=s.urls(2), settings={"KOSTER_REPORT": str(page)}) for s in sites]
-    results = [await running.result() for running in crawls]
-    for site, result in zip(sites, results, strict=True):
-        assert list(sites_in(report_of(result).database)) == [site.url()[:-1]]
-        assert result.logged(30, "scrapy_koster.crawl.report") == []
-    assert page.is_file()
-    assert not list(tmp_path.glob("*.part"))
 
 
 def test_csv(tmp_path: Path) -> None:
@@ -278,9 +259,3 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     assert rule["refused"] == numbers["requests"]["refused"]["rule"] > 0
     page = (tmp_path / "page.html").read_text()
     assert "The crawl had not finished when this page was made" in page
-
-
-@pytest.mark.promise("docs/report.md", "300 sites at once: counts are exact")
-@pytest.mark.long
-async def test_300_sites_at_once(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    await exact(crawl, server, tmp_path, 300)

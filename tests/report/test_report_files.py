@@ -28,6 +28,7 @@ from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.report.database import Writer
 from scrapy_koster.report.numbers import Numbers, read
+from scrapy_koster.report.tally import Tally
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 REPORT = "scrapy_koster.crawl.report"
@@ -160,34 +161,27 @@ async def test_what_was_sent_that_is_forbidden_changes_the_answer(
     assert (told in made) is bool(forbidden)
 
 
-class Failing:
-    """Lets a file be written only when so many batches have failed."""
-
-    def __init__(self, times: int) -> None:
-        self.left = times
-        self.write: Callable[..., None] = Writer.write
-
-    def __call__(self, writer: Writer, *arguments: Any, **given: Any) -> None:
-        self.left -= 1
-        if self.left >= 0:
-            raise sqlite3.OperationalError("disk I/O error")
-        self.write(writer, *arguments, **given)
-
-
 @pytest.mark.promise("docs/report.md", "data that cannot be written: one warning")
 async def test_what_could_not_be_written_is_written_later(
     crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The failure is logged once."""
     monkeypatch.setattr(f"{REPORT}._BATCH_SECS", 0.02)
-    failing = Failing(5)
-    monkeypatch.setattr(Writer, "write", lambda *given, **named: failing(*given, **named))  # noqa: PLW0108  # a method
+    write, tries = Writer.write, list[Tally]()
+
+    def failing(writer: Writer, tally: Tally) -> None:
+        tries.append(tally)
+        if len(tries) <= 5:
+            raise sqlite3.OperationalError("disk I/O error")
+        write(writer, tally)
+
+    monkeypatch.setattr(Writer, "write", failing)
     gate, site = server.gate(), server.site()
     site.page("/0", Reply(200, "page", gate=gate))
     running = crawl.start(
         urls=[site.url("/0")], settings={"KOSTER_REPORT": str(tmp_path / "page.html")}
     )
-    await crawl.until(lambda: failing.left < 0 and site.pages_asked == ["/0"])
+    await crawl.until(lambda: len(tries) > 5 and site.pages_asked == ["/0"])
     gate.open()
     result = await running.result()
     numbers = numbers_of(result.crawler)
