@@ -99,13 +99,17 @@ def test_times_of_clocks_that_went_wrong() -> None:
 # Files
 
 
+def archived(folder: Path, *sites: Site) -> None:
+    archive = evidence(folder)
+    for site in sites:
+        archive.add(attempt(site))
+    archive.close()
+
+
 @pytest.mark.promise("docs/evidence.md", "after 100 MB, a new file")
 def test_a_file_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "FILE_MAX_BYTES", 3000)
-    archive = evidence(tmp_path)
-    for number in range(10):
-        archive.add(attempt(site_of(number)))
-    archive.close()
+    archived(tmp_path, *map(site_of, range(10)))
     assert len(warcs(tmp_path)) > 2
     check(tmp_path)
     folder = Folder(str(tmp_path))
@@ -178,9 +182,7 @@ def test_a_site_forges_no_record_of_another(tmp_path: Path) -> None:
     reader could take these for records, after the writer was killed inside of the body.
     """
     other = tmp_path / "forged"
-    forging = evidence(other)
-    forging.add(attempt(site_of(2)))
-    forging.close()
+    archived(other, site_of(2))
     forged = b"".join(member_of(record) for record in ours(warcs(other)[0]))
     archive = evidence(tmp_path)
     archive.add(attempt(site_of(1)))
@@ -212,10 +214,7 @@ def test_keys() -> None:
 
 
 def test_an_index_is_sorted(tmp_path: Path) -> None:
-    archive = evidence(tmp_path)
-    for number in random.Random(1).sample(range(100), 100):
-        archive.add(attempt(site_of(number)))
-    archive.close()
+    archived(tmp_path, *map(site_of, random.Random(1).sample(range(100), 100)))
     [path] = tmp_path.glob("*.cdxj")
     _, *lines = path.read_text().splitlines()
     assert len(lines) == 200
@@ -228,9 +227,7 @@ WRONG_LINES = (b"", b"x", b"{}", b'{"offset": "x"}', b"[" * 100_000, b'{"offset"
 
 @pytest.mark.parametrize("wrong", WRONG_LINES, ids=range(len(WRONG_LINES)))
 def test_a_line_of_an_index_that_is_not_valid(tmp_path: Path, wrong: bytes) -> None:
-    archive = evidence(tmp_path)
-    archive.add(attempt(site_of(1)))
-    archive.close()
+    archived(tmp_path, site_of(1))
     [path] = tmp_path.glob("*.cdxj")
     first, *lines = path.read_bytes().splitlines(keepends=True)
     key = key_of(site_of(1).robots_url).encode()
@@ -240,9 +237,7 @@ def test_a_line_of_an_index_that_is_not_valid(tmp_path: Path, wrong: bytes) -> N
 
 @pytest.mark.promise("docs/evidence.md", "a missing index is made anew")
 def test_a_folder_that_may_only_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = evidence(tmp_path)
-    archive.add(attempt(site_of(1)))
-    archive.close()
+    archived(tmp_path, site_of(1))
     [path] = tmp_path.glob("*.cdxj")
     path.unlink()
 
@@ -274,9 +269,7 @@ def test_files_that_are_no_archive(tmp_path: Path) -> None:
 
 def outcome_with(change: Callable[[dict[str, Any]], object], folder: Path) -> list[Any]:
     """Return the outcomes in an archive after a change of the JSON."""
-    archive = evidence(folder)
-    archive.add(attempt(site_of(1)))
-    archive.close()
+    archived(folder, site_of(1))
     [path] = warcs(folder)
     data = path.read_bytes()
     offset, _, last = read_back(data)[-1]
