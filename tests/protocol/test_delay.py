@@ -130,6 +130,7 @@ def test_of_a_file(robot: str) -> None:
     assert found(delay_of(Rfc9309(FILE), robot)) == BY_RFC_9309[robot]
     assert found(delay_of(Strictest(FILE), robot)) == BY_RFC_9309[robot]
     assert found(delay_of(RobotsTxt(FILE), robot.encode())) == BY_DRAFT[robot]
+    assert delay_of(RobotsTxt(b"User-agent: *\nDisallow: /a"), robot) is None
 
 
 @pytest.mark.parametrize(

@@ -54,24 +54,17 @@ HOUR = http_date(3600)
         pytest.param(cc("max-age=600", expires=HOUR), 600, id="max-age before Expires"),
         pytest.param(cc("public", expires=HOUR), 3600, id="Expires if no max-age"),
         pytest.param({"pragma": "no-cache"}, MIN, id="Pragma alone"),
-        pytest.param(expires(HOUR), 3600, id="Expires"),
         pytest.param(expires(HOUR, date=http_date(-400)), 4000, id="Expires minus Date"),
         pytest.param(expires(" -1, -1"), MIN, id="Expires -1, repeated"),
         pytest.param(expires("Fri, 31 Dec 9999 23:59:59 GMT"), MAX, id="year 9999"),
         pytest.param(expires("Tue Nov 14 23:13:20 2023"), 3600, id="asctime"),
         pytest.param({}, DEFAULT, id="nothing"),
         pytest.param(expires(HOUR + " " * 100 + "x"), DEFAULT, id="a date without end"),
-        pytest.param(expires("Fri, 01 Jan 99999 00:00:00 GMT"), DEFAULT, id="year 99999"),
         pytest.param(expires("Tue, 14 Nov 2023 18:13:20 +99999999999999"), DEFAULT, id="huge zone"),
     ],
 )
 def test_life(headers: dict[str, str], secs: float) -> None:
     assert life(headers) == secs
-
-
-def test_default_is_not_clamped() -> None:
-    assert life({}, Policy(expiry_secs=1)) == 1
-    assert life({}, Policy(expiry_secs=9e9)) == 9e9
 
 
 @pytest.mark.parametrize("headers", [cc("no-cache"), cc("no-store"), expires("0"), expires("-1")])

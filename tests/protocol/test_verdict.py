@@ -17,6 +17,7 @@ from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Answer, Copy, Failure
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import Delay
+from scrapy_koster.protocol.exchange import Exchange, digest_of, is_digest
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.policy import Html, Missing, Policy
 from scrapy_koster.protocol.reading import RobotsTxt, Strictest
@@ -346,8 +347,12 @@ def test_what_reaches_an_errback_is_short_and_printable(
 
 
 def test_an_answer_is_shown_without_its_body() -> None:
-    answer = Answer("http://h/\x1b", 200, {"etag": "x" * 100_000}, b"x" * 100_000)
-    assert repr(answer) == r"<200 http://h/\x1b, 100000 octets>"
+    url, body = "http://h/\x1b", b"x" * 100_000
+    answer = Answer(url, 200, {"etag": "x" * 100_000}, body)
+    exchange = Exchange(url, 0.0, (), 200, (), body, False, None, None, digest_of(body))
+    assert repr(answer) == repr(exchange) == r"<200 http://h/\x1b, 100000 octets>"
+    assert is_digest(exchange.digest)
+    assert not is_digest("sha256:")
 
 
 def test_what_reaches_an_errback_can_be_pickled() -> None:

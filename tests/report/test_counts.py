@@ -6,15 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from harness.verdicts import judged
 from scrapy import Request
 
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.reading import RobotsTxt
 from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Access, Ground, Standing
-from scrapy_koster.protocol.verdict import Source, Verdict
+from scrapy_koster.protocol.standing import Access, Standing
+from scrapy_koster.protocol.step import Obey
 from scrapy_koster.report.counts import Counts
 from scrapy_koster.report.numbers import ALLOWED_BECAUSE, OUTCOME_NAMES
 from scrapy_koster.report.tally import ALLOWED, Tally
@@ -22,10 +24,7 @@ from scrapy_koster.report.tally import ALLOWED, Tally
 NAME = "http://a.example"
 ROBOTS_URL = f"{NAME}/robots.txt"
 RULES = b"User-agent: *\nDisallow: /private\n"
-RULE = Line(2, b"disallow", b"/private")
 NOW = 1_800_000_000.75
-
-
 SITE = Site("http", "a.example", 80)
 
 
@@ -37,23 +36,7 @@ def failure(reason: str) -> Failure:
     return Failure(reason, 1, 0.0, 0.0, 10.0, None)
 
 
-def retrieve(counts: Counts, known: Copy | Failure) -> None:
-    counts.retrieved(SITE, known, Retrieval.FETCHED, None)
-
-
-def verdict(ground: Ground, rule: Line) -> Verdict:
-    return Verdict(
-        allowed=False,
-        section="3.2.2",
-        record=None,
-        rule=rule,
-        url=f"{NAME}/private",
-        site=SITE,
-        robot="fig",
-        ground=ground,
-        known=copy_of(),
-        source=Source.FETCHED,
-    )
+FORBIDDEN = judged("/private", Obey(copy_of(), 0), RobotsTxt(RULES), site=SITE)
 
 
 def test_every_outcome_has_its_places() -> None:
@@ -83,7 +66,8 @@ def counts() -> Counts:
 
 def test_a_copy_that_was_redirected_to_and_never_expires(counts: Counts) -> None:
     url = f"http://b.example/\x1b{'x' * 500}"
-    retrieve(counts, Copy(url, 200, b"", None, None, 0.0, float("inf")))
+    copy = Copy(url, 200, b"", None, None, 0.0, float("inf"))
+    counts.retrieved(SITE, copy, Retrieval.FETCHED, None)
     row = row_of(counts)
     assert row["expires"] == 2**62  # an integer of SQLite has 64 bits
     assert row["redirect"].startswith("http://b.example/\\x1bxxx")
@@ -100,7 +84,7 @@ def test_a_copy_that_was_redirected_to_and_never_expires(counts: Counts) -> None
 def test_a_failure(counts: Counts, reason: str, status: int, shown: str, kind: str) -> None:
     """The status is 0 without an answer. The kind of a failure ends at the colon."""
     for _ in range(2):
-        retrieve(counts, failure(reason))
+        counts.retrieved(SITE, failure(reason), Retrieval.FETCHED, None)
     assert row_of(counts) == {"status": status, "reason": shown}
     assert counts.tally.rows["failure"] == {(kind,): {"attempts": 2}}
 
@@ -117,7 +101,7 @@ def test_the_record_that_is_obeyed(counts: Counts) -> None:
 def test_what_is_long_is_cut(counts: Counts) -> None:
     rule = Line(2, b"disallow", b"/\x1b" + b"x" * 500)
     url = f"{NAME}/{'x' * 500}"
-    counts.refused(Request(url), verdict(Ground.RULE, rule))
+    counts.refused(Request(url), replace(FORBIDDEN, rule=rule))
     [(_, _, text, _)] = counts.tally.rows["rule"]
     assert text.startswith("Disallow: /\\x1bxxx")
     assert len(text) == 200
@@ -129,7 +113,7 @@ def test_samples_are_chosen_by_chance(counts: Counts) -> None:
     urls: list[int] = []
     for number in range(2001):
         for n in range(12):
-            told = verdict(Ground.RULE, Line(number + 1, b"disallow", b"/"))
+            told = replace(FORBIDDEN, rule=Line(number + 1, b"disallow", b"/"))
             counts.refused(Request(f"http://a.example/{n}"), told)
     for found in sampled(counts).values():
         assert len(found) == 5
