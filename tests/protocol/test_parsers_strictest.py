@@ -70,7 +70,8 @@ FRAGMENTS = st.sampled_from(
      b"\nUseragent: *", b"\nUser-agent fig", b"\nDisallow /a", b"\nDisalow: /", b"\nAllowed: /a",
      b"\nCrawl-delay: 1", b"\n", b"*", b"$", b"%", b"%2f", b"#", b"\xff", b"\0", b"\r", b"a"]
 )  # fmt: skip
-FILES = st.one_of(st.binary(), st.lists(FRAGMENTS, max_size=40).map(b"".join))
+LISTS = st.lists(FRAGMENTS, max_size=40).map(b"".join)
+FILES = st.binary() | LISTS | LISTS.map(lambda rest: b"User-agent: *" + rest)
 
 
 @given(FILES, st.text(max_size=10), st.sampled_from(["fig", HEADER, "", "Fig*"]))
