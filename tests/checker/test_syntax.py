@@ -19,14 +19,6 @@ from scrapy_koster.protocol.records import parse
 
 ROOT = Path(__file__).parents[2]
 
-SECTION_3_2 = """\
-User-agent: webcrawler
-User-agent: infoseek
-Allow:    /tmp/ok.html
-Disallow: /tmp
-Disallow: /user/foo
-"""
-
 
 def found(body: bytes) -> list[tuple[str, int, int]]:
     return [(f.check.code, f.line, f.column) for f in check(body, None)]
@@ -92,7 +84,7 @@ def test_found(expected: str, body: bytes) -> None:
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_clean(line_end: str) -> None:
     for text in (
-        SECTION_3_2,
+        *(case.body.decode() for case in CASES if case.id == "A7-001"),  # 3.2
         SECTION_4,
         SECTION_4_AS_PRINTED,
         "uSER-AGENT:a\nDISALLOW:/ #\n#\nCrawl-delay: 1\n",

@@ -11,6 +11,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from scrapy.crawler import Crawler
+
+from scrapy_koster import RobotsReport
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.report.database import Writer
@@ -30,6 +33,12 @@ ABOUT: Mapping[str, Any] = {
     "written": NOW,
     "finished": "finished",
 }
+
+
+def database_of(crawler: Crawler) -> str:
+    report = crawler.get_extension(RobotsReport)
+    assert report is not None
+    return report.database
 
 
 def site_named(number: int) -> str:

@@ -354,14 +354,11 @@ def test_step(known: Known | None, policy: Policy, expected: Step) -> None:
     assert waits(expected) is isinstance(expected, Ask | Defer)
 
 
-PAGE = Copy("http://h/robots.txt", 200, b"<html>Hello</html>", None, None, fetched=0, expires=10)
-DOWN_WITH_A_PAGE = Failure("it is down", 1, since=1, asked=1, retry=100, stale=PAGE)
-
-
 def test_an_old_copy_that_is_a_page_is_obeyed_only_if_pages_are() -> None:
-    allowing, deferring = Policy(), Policy(html=Html.DEFER)
-    assert next_step(DOWN_WITH_A_PAGE, now=5, policy=allowing) == Obey(PAGE, 10)
-    assert not isinstance(next_step(DOWN_WITH_A_PAGE, now=5, policy=deferring), Obey)
+    page = replace(UP, body=b"<html>Hello</html>")
+    down, deferring = replace(LONE, stale=page), Policy(html=Html.DEFER)
+    assert next_step(down, now=NOW, policy=POLICY) == Obey(page, NOW + 5)
+    assert not isinstance(next_step(down, now=NOW, policy=deferring), Obey)
 
 
 LATER = NOW + 10 * 365 * DAY

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 from typing import NamedTuple
 
@@ -18,7 +17,6 @@ from scrapy_koster.protocol.reading import Rfc9309
 from scrapy_koster.protocol.ruling import Standard
 
 SITE = "https://www.example.com"
-RANDOM_FILES = int(os.environ.get("FUZZ_READING", "100000"))
 
 
 class Rows(NamedTuple):
@@ -231,8 +229,12 @@ def made_up(chance: Random, *, urls: int) -> tuple[bytes, str, list[str]]:
     return body, chance.choice(["fig", "fig", "figtree", "x", ""]), [f"{SITE}/{p}" for p in paths]
 
 
-def compared(pairs: int, seed: str) -> None:
-    chance = Random(seed)
+@pytest.mark.parametrize(
+    "pairs",
+    [pytest.param(4_000, marks=pytest.mark.slow), pytest.param(100_000, marks=pytest.mark.long)],
+)
+def test_the_plain_reading_says_the_same(pairs: int) -> None:
+    chance = Random(pairs)
     for _ in range(pairs // 50):
         body, robot, urls = made_up(chance, urls=50)
         reading = Rfc9309(body)
@@ -242,16 +244,6 @@ def compared(pairs: int, seed: str) -> None:
             told = Decision(ruling.allowed, ruling.rule.number if ruling.rule else None)
             assert told == plain, (body, url, robot)
             assert reading.allowed(url, robot) is plain.allowed, (body, url, robot)
-
-
-@pytest.mark.slow
-def test_the_plain_reading_says_the_same() -> None:
-    compared(4_000, "1996")
-
-
-@pytest.mark.long
-def test_the_plain_reading_says_the_same_of_many() -> None:
-    compared(RANDOM_FILES, "9309")
 
 
 @given(st.binary(), st.one_of(st.text(), st.binary()), st.one_of(st.text(), st.binary()))

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from harness import forks
-from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
+from harness.reports import database_of
 from harness.server import Server, Site
 from scrapy.http import Response
 
-from scrapy_koster import RobotsReport
 from scrapy_koster.report.database import DatabaseError, Writer, reading
 from scrapy_koster.report.numbers import Numbers, csv_lines, read
 from scrapy_koster.report.tally import Tally
@@ -33,12 +33,6 @@ QUICK = {
     "CONCURRENT_REQUESTS": 64,
     "LOG_LEVEL": "INFO",
 }
-
-
-def report_of(result: CrawlResult) -> RobotsReport:
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
-    return report
 
 
 def sites_in(database: str) -> dict[str, sqlite3.Row]:
@@ -98,7 +92,7 @@ async def test_equal_to_the_stats_and_to_the_servers(
     urls = [url for site in sites for url in (*site.urls(3), *site.urls(3, "/no/{}"))]
     page = tmp_path / "page.html"
     result = await crawl(urls=urls, settings={**QUICK, "KOSTER_REPORT": str(page)})
-    database = report_of(result).database
+    database = database_of(result.crawler)
     numbers = read(database)
     assert_exact(numbers, result.stats, sites, database)
     tenth = count // 10
@@ -129,7 +123,7 @@ async def test_an_obeyed_record_is_one_by_each_parser(
     site.robots, other.robots = RULES, "User-agent: other\nDisallow: /\n"
     settings = {**QUICK, "KOSTER_REPORT": str(tmp_path / "page.html"), "KOSTER_PARSER": parser}
     result = await crawl(urls=[site.url("/page"), other.url("/page")], settings=settings)
-    because = read(report_of(result).database).allowed_because
+    because = read(database_of(result.crawler)).allowed_because
     is_foreign = not parser.startswith("scrapy_koster")
     assert because["by its rules"] == 1 + is_foreign
     assert because["no record for this robot"] == 1 - is_foreign
@@ -148,7 +142,7 @@ async def test_what_a_site_comes_to(crawl: Crawl, server: Server, tmp_path: Path
     urls = [site.url("/meta"), *site.urls(9, "/no/{}")]
     settings = {**QUICK, "KOSTER_REPORT": str(tmp_path / "page.html")}
     result = await crawl(PageSpider, urls=urls, settings=settings)
-    database = report_of(result).database
+    database = database_of(result.crawler)
     [row] = sites_in(database).values()
     known = {name: row[name] for name in ("record_line", "record", "delay", "status")}
     assert known == {
@@ -166,7 +160,7 @@ async def test_dry_run(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     site.robots = RULES
     settings = {"KOSTER_REPORT": str(tmp_path / "page.html"), "KOSTER_DRY_RUN": True}
     result = await crawl(urls=[site.url("/no"), site.url("/yes")], settings=settings)
-    numbers = read(report_of(result).database)
+    numbers = read(database_of(result.crawler))
     assert numbers.about["dry_run"] == 1
     assert numbers.refused["rule"] == result.stats["koster/dry_run/forbidden"] == 1
     assert "This was a dry run" in (tmp_path / "page.html").read_text()

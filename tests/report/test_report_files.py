@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
+from harness.reports import database_of
 from harness.server import Server
 from harness.virtual import TIME
 from scrapy.crawler import Crawler
@@ -27,7 +28,7 @@ from scrapy_koster.crawl.report import folder_of, write_report
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.report.database import Writer
-from scrapy_koster.report.numbers import Numbers, read
+from scrapy_koster.report.numbers import read
 from scrapy_koster.report.tally import Tally
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -90,10 +91,8 @@ async def test_ten_of_a_spider_are_kept_and_those_of_a_day(
     Path(f"{gone[0]}-wal").unlink()
     kept += [old("other", n, 40) for n in range(12, 24)]
     result = await crawl(settings={"KOSTER_REPORT": str(tmp_path / "page.html")})
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
     left = {path for path in (tmp_path / "reports").iterdir() if path.suffix == ".sqlite3"}
-    assert left == {*kept, Path(report.database)}
+    assert left == {*kept, Path(database_of(result.crawler))}
     for path in gone:
         assert list(path.parent.glob(f"{path.name}*")) == []
 
@@ -102,7 +101,7 @@ async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path:
     before = int(TIME.epoch())
     given = {"KOSTER_REPORT": str(tmp_path / "page.html"), "ROBOTSTXT_USER_AGENT": "Fig/1"}
     result = await crawl(NamedSpider, urls=server.site().urls(1), settings=given)
-    numbers = numbers_of(result.crawler)
+    numbers = read(database_of(result.crawler))
     about = {**numbers.about}
     assert before <= about.pop("started") <= about.pop("written") <= TIME.epoch()
     assert re.fullmatch(r"\d+\.\d+.*", about.pop("version"))
@@ -110,12 +109,6 @@ async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path:
         "title": "All\\x1b figs", "spider": "my spider/ü.1", "robot": "fig", "dry_run": 0,
         "survey": 0, "parser": "KosterRobotParser", "finished": "finished", "lost": 0,
     }  # fmt: skip
-
-
-def numbers_of(crawler: Crawler) -> Numbers:
-    report = crawler.get_extension(RobotsReport)
-    assert report is not None
-    return read(report.database)
 
 
 @pytest.mark.promise("docs/report.md", "was anything fetched that should not have been?")
@@ -152,7 +145,7 @@ async def test_what_was_sent_that_is_forbidden_changes_the_answer(
     urls = [site.url("/a"), site.url("/b")]
     result = await crawl(Exempting, urls=urls, settings={"KOSTER_REPORT": str(page), **settings})
     assert len(result.fetched) == len(urls) + len(exempt)
-    totals = numbers_of(result.crawler).totals
+    totals = read(database_of(result.crawler)).totals
     forbidden = sum(path.startswith("/no") for path in exempt)
     assert (totals["exempt"], totals["exempt_forbidden"]) == (len(exempt), forbidden)
     made = page.read_text()
@@ -184,13 +177,12 @@ async def test_what_could_not_be_written_is_written_later(
     await crawl.until(lambda: len(tries) > 5 and site.pages_asked == ["/0"])
     gate.open()
     result = await running.result()
-    numbers = numbers_of(result.crawler)
+    database = database_of(result.crawler)
+    numbers = read(database)
     assert (numbers.allowed, numbers.totals["asked"], numbers.sites) == (1, 1, 1)
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
     [said] = result.logged(logging.WARNING, REPORT)
     assert said == (
-        f"The data of the report cannot be written to {report.database}: OperationalError: disk"
+        f"The data of the report cannot be written to {database}: OperationalError: disk"
         " I/O error. The crawl goes on and tries again. Until then, counts are kept in memory, for"
         " 10,000 sites at most. This is logged once. Free space, or make the folder writable"
     )
@@ -208,11 +200,10 @@ async def test_where_the_page_is_made_of_is_said(
     page.parent.write_text("in the way")
     gate.open()
     result = await running.result()
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
+    database = database_of(result.crawler)
     [said] = result.logged(logging.WARNING, REPORT)
     assert said.startswith(f"The page of the report cannot be written ({page}): ")
-    end = f". The counts are in {report.database}: run scrapy robots report to make the page"
+    end = f". The counts are in {database}: run scrapy robots report to make the page"
     assert said.endswith(end)
 
 
