@@ -104,7 +104,8 @@ TABLE = [
     Rows("2.2.2 outside of a URI", "user-agent: a\ndisallow: /x y", "a",
          {"/x%20y": -2, "/x y": -2, "/x+y": 0}),
     Rows("2.2.2 an escape of what is none of a URI's counts as three",
-         "user-agent: a\nallow: /%20\ndisallow: /*abc", "a", {"/%20abc": -3, "/%20ab": 2}),
+         "user-agent: a\nallow: /%20\ndisallow: /*abc\ndisallow: /*b", "a",
+         {"/%20abc": -3, "/%20ab": 2}),
     # 2.2.3: "Crawlers MUST support the following special characters".
     Rows("2.2.3 the examples of #", "user-agent: a\nallow: / # comment in line\n"
          "# comment on its own line\ndisallow: /x", "a", {"/": 2, "/x": -4, "/%20#": 2}),
