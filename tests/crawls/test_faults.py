@@ -124,8 +124,8 @@ async def test_around(crawl: Crawl, server: Server, tmp_path: Path, fault: Aroun
     stage = Stage(server, sites, tmp_path, clock)
     urls = [site.url(path) for site in sites for path in PAGES]
     given = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.3}
-    with fault.given(stage) as settings:
-        running = crawl.start(urls=urls, settings={**given, **settings})
+    with stage.at_end:
+        running = crawl.start(urls=urls, settings={**given, **fault.given(stage)})
         await crawl.until(lambda: fault.closed or all(s.asked("/robots.txt") for s in sites))
         stage.meanwhile()
         gate.open()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from scrapy.exceptions import NotConfigured, StopDownload
 from scrapy.robotstxt import RobotParser
 
 from harness.clocks import JumpingClock
-from harness.redis_server import redis_server
+from harness.redis_server import RedisServer, redis_server
 from harness.server import Server, Site
 from harness.virtual import time
 from scrapy_koster.protocol.access import Copy
@@ -37,21 +37,23 @@ class Stage:
     clock: JumpingClock
     meanwhile: Callable[[], object] = lambda: None
     """What is done once all sites have been asked, before they answer."""
+    at_end: ExitStack = field(default_factory=ExitStack)
+    """What is done at the end."""
 
     @property
     def path(self) -> Path:
         return self.folder / "koster" / "robots.sqlite3"
 
 
-Given: TypeAlias = AbstractContextManager[Mapping[str, Any]]
+Given: TypeAlias = Callable[[Stage], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class AroundFault:
     group: str
     name: str
-    given: Callable[[Stage], Given]
-    """The settings of a crawl that meets the fault, up to the end of the block."""
+    given: Given
+    """The settings of a crawl that meets the fault."""
     warnings: int = 0
     """How many are logged at most; at least one where there may be any, unless `silent`."""
     silent: bool = False
@@ -69,43 +71,38 @@ class AroundFault:
 
 # The disk and the storage.
 
-Harm: TypeAlias = Callable[[Path], object]
+
+def _with(**settings: Any) -> Given:
+    return lambda _stage: settings
 
 
-def _at_first(harm: Harm) -> Callable[[Stage], Given]:
-    @contextmanager
-    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
-        stage.path.parent.mkdir()
-        harm(stage.path)
-        yield {"KOSTER_SQLITE_PATH": str(stage.path)}
-
-    return given
-
-
-def _in_between(harm: Harm) -> Callable[[Stage], Given]:
-    @contextmanager
-    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
-        stage.meanwhile = lambda: harm(stage.path)
-        yield {"KOSTER_SQLITE_PATH": str(stage.path)}
-
-    return given
-
-
-def _with(**settings: Any) -> Callable[[Stage], Given]:
-    @contextmanager
-    def given(_stage: Stage) -> Iterator[Mapping[str, Any]]:
-        yield settings
-
-    return given
+def _sqlite(stage: Stage) -> Mapping[str, Any]:
+    return {"KOSTER_SQLITE_PATH": str(stage.path)}
 
 
 def _garbage(path: Path) -> None:
+    path.parent.mkdir()
     path.write_bytes(b"this is no database" * 1000)
 
 
-def _deleted(path: Path) -> None:
-    for each in path.parent.iterdir():
-        each.unlink()
+def _file_of_garbage(stage: Stage) -> Mapping[str, Any]:
+    _garbage(stage.path)
+    return _sqlite(stage)
+
+
+def _deleted(stage: Stage) -> Mapping[str, Any]:
+    def delete() -> None:
+        for each in stage.path.parent.iterdir():
+            each.unlink()
+
+    stage.meanwhile = delete
+    return _sqlite(stage)
+
+
+def _job_of_garbage(stage: Stage) -> Mapping[str, Any]:
+    job = stage.folder / "job"
+    _garbage(job / "koster-parked.sqlite3")
+    return {"JOBDIR": str(job)}
 
 
 class Full(SQLiteStorage):
@@ -124,44 +121,22 @@ class Unconfigured(MemoryStorage):
         raise NotConfigured("no luck")
 
 
-def _opening(url: str, fetched: float) -> Copy:
+def _of_a_later_clock(stage: Stage) -> Mapping[str, Any]:
     """A copy that would allow everything, if it were believed."""
-    return Copy(url, 200, OPEN, None, None, fetched, fetched + 1e6)
-
-
-@contextmanager
-def _of_a_later_clock(stage: Stage) -> Iterator[Mapping[str, Any]]:
     stage.path.parent.mkdir()
     with closing(SQLiteStorage(str(stage.path), "scrapy")) as storage:
         for site in stage.sites:
             known = site_of(site.url())
             assert known is not None
-            storage.put(known, _opening(site.url("/robots.txt"), time.time() + DAYS))
-    yield {"KOSTER_SQLITE_PATH": str(stage.path)}
+            url, fetched = site.url("/robots.txt"), time.time() + DAYS
+            storage.put(known, Copy(url, 200, OPEN, None, None, fetched, fetched + 1e6))
+    return _sqlite(stage)
 
 
-def _jobdir(harm: Harm) -> Callable[[Stage], Given]:
-    @contextmanager
-    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
-        job = stage.folder / "job"
-        job.mkdir()
-        harm(job / "koster-parked.sqlite3")
-        yield {"JOBDIR": str(job)}
-
-    return given
-
-
-# The clock.
-
-
-def _jumping(secs: float) -> Callable[[Stage], Given]:
-    @contextmanager
-    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
-        def jump() -> None:
-            stage.clock.ahead = secs
-
-        stage.meanwhile = jump
-        yield {}
+def _jumping(secs: float) -> Given:
+    def given(stage: Stage) -> Mapping[str, Any]:
+        stage.meanwhile = lambda: setattr(stage.clock, "ahead", secs)
+        return {}
 
     return given
 
@@ -173,32 +148,27 @@ def _redis(url: str) -> Mapping[str, Any]:
     return {"KOSTER_STORAGE": RedisStorage, "KOSTER_REDIS_URL": url}
 
 
-@contextmanager
-def _redis_down(stage: Stage) -> Iterator[Mapping[str, Any]]:
-    yield _redis(f"redis://127.0.0.1:{stage.server.down().port}/0")
+def _redis_down(stage: Stage) -> Mapping[str, Any]:
+    return _redis(f"redis://127.0.0.1:{stage.server.down().port}/0")
 
 
-@contextmanager
-def _redis_hangs(_stage: Stage) -> Iterator[Mapping[str, Any]]:
-    with redis_server() as own:
-        own.send(signal.SIGSTOP)
-        try:
-            yield _redis(own.url())
-        finally:
-            own.send(signal.SIGCONT)
+def _redis_hangs(stage: Stage) -> Mapping[str, Any]:
+    own = stage.at_end.enter_context(redis_server())
+    own.send(signal.SIGSTOP)
+    stage.at_end.callback(own.send, signal.SIGCONT)
+    return _redis(own.url())
 
 
-def _redis_meanwhile(harm: Callable[[Any], object]) -> Callable[[Stage], Given]:
-    @contextmanager
-    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
-        with redis_server() as own:
-            stage.meanwhile = lambda: harm(own)
-            yield _redis(own.url())
+def _redis_meanwhile(harm: Callable[[RedisServer], object]) -> Given:
+    def given(stage: Stage) -> Mapping[str, Any]:
+        own = stage.at_end.enter_context(redis_server())
+        stage.meanwhile = lambda: harm(own)
+        return _redis(own.url())
 
     return given
 
 
-def _flush(own: Any) -> None:
+def _flush(own: RedisServer) -> None:
     with own.client() as client:
         client.flushall()
         client.script_flush()
@@ -257,17 +227,17 @@ class StopsAll:
 
 _STORAGE, _CLOCK, _REDIS, _CODE = "the storage", "the clock", "Redis as the storage", "other code"
 FAULTS = (
-    AroundFault(_STORAGE, "its file is garbage", _at_first(_garbage), 1),
+    AroundFault(_STORAGE, "its file is garbage", _file_of_garbage, 1),
     AroundFault(_STORAGE, "the disk is full", _with(KOSTER_STORAGE=Full), 1),
-    AroundFault(_STORAGE, "deleted in mid-crawl", _in_between(_deleted), 1, silent=True),
+    AroundFault(_STORAGE, "deleted in mid-crawl", _deleted, 1, silent=True),
     AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
-    AroundFault(_STORAGE, "the file of the JOBDIR is garbage", _jobdir(_garbage), 1),
+    AroundFault(_STORAGE, "the file of the JOBDIR is garbage", _job_of_garbage, 1),
     AroundFault(_CLOCK, "a copy of 10 days ahead, which allows all", _of_a_later_clock),
     AroundFault(_CLOCK, "jumps 10 days ahead in mid-crawl", _jumping(DAYS)),
     AroundFault(_CLOCK, "jumps 10 days back in mid-crawl", _jumping(-DAYS)),
     AroundFault(_REDIS, "is away", _redis_down, 1),
     AroundFault(_REDIS, "hangs", _redis_hangs, 1),
-    AroundFault(_REDIS, "is killed in mid-crawl", _redis_meanwhile(lambda own: own.stop()), 1),
+    AroundFault(_REDIS, "is killed in mid-crawl", _redis_meanwhile(RedisServer.stop), 1),
     AroundFault(_REDIS, "loses all in mid-crawl", _redis_meanwhile(_flush)),
     AroundFault(
         _CODE, "a parser that raises at each file", _with(KOSTER_PARSER=NoFile), closed=True
