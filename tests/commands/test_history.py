@@ -41,7 +41,7 @@ KINDS: list[Any] = [
     "no record at all",
     redirect("/moved"),
     redirect("/round"),
-    Raw(b"HTTP/1.1 200 OK\r\nContent-Encoding: what\r\nContent-Length: 1\r\n\r\nx"),
+    Raw(200, b"HTTP/1.1 200 OK\r\nContent-Encoding: what\r\nContent-Length: 1\r\n\r\nx"),
     "\ufeffUser-agent: *\nDisallow: /secret",
     Reply(200, RULES.encode("utf-16")),
 ]

@@ -115,7 +115,7 @@ def row(rng: random.Random) -> Answer:
             Reply(429, headers={"Retry-After": "garbage"}),
             Reply(408),
             Reset(),
-            Raw(b"garbage\r\n\r\n"),
+            Raw(200, b"garbage\r\n\r\n"),
             truncated(rules),
             redirect("/robots.txt"),
             redirect("ftp://127.0.0.1/robots.txt"),

@@ -11,7 +11,7 @@ import pytest
 from harness.comparison import RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.handlers import Around
-from harness.replies import Asked, Endless, Handler, Hang, Reply, Trickle, redirect
+from harness.replies import Asked, Handler, Hang, Reply, Trickle, endless, redirect
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -303,7 +303,7 @@ async def test_a_redirect_from_a_public_site_to_the_network_of_the_crawler(
 @pytest.mark.promise("docs/access.md", "Only the first KOSTER_MAX_BYTES bytes are read")
 async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -> None:
     site = server.site()
-    site.robots = Endless(200, RULES * 200)
+    site.robots = endless(RULES * 200)
     result = await crawl_site(crawl, site)
     assert obeyed(result, site)
     copy = await stored(crawl, site)

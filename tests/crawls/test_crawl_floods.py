@@ -8,7 +8,7 @@ import pytest
 from harness.comparison import SETTINGS
 from harness.crawling import Crawl
 from harness.floods import CHUNKED, FLOODS, INTERIM, STATUS
-from harness.replies import Flood, Reply, redirect
+from harness.replies import Raw, Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.http import Response
@@ -89,8 +89,8 @@ SMALL_CHUNKS = b"".join(b"8\r\n%b\r\n" % LONG_RULES[i : i + 8] for i in range(0,
 WELL_MEANT = (
     Reply(200, LONG_RULES),
     Reply(200, LONG_RULES, headers=[("X", "x" * 400)] * 120),
-    Flood(200, CHUNKED + SMALL_CHUNKS + b"0\r\n\r\n"),
-    Flood(200, INTERIM + STATUS + b"Content-Length: %d\r\n\r\n" % len(LONG_RULES) + LONG_RULES),
+    Raw(200, CHUNKED + SMALL_CHUNKS + b"0\r\n\r\n"),
+    Raw(200, INTERIM + STATUS + b"Content-Length: %d\r\n\r\n" % len(LONG_RULES) + LONG_RULES),
 )
 
 

@@ -51,10 +51,10 @@ def assert_harmless(result: CrawlResult, *said: str) -> None:
 
 
 ANSWERS = (
-    Raw(b"HTTP/1.1 503 " + OCTETS + b"\r\n\r\n"),
-    Raw(b"HTTP/1.1 200 OK\r\n" + OCTETS + b": x\r\n\r\n"),
-    Raw(b"HTTP/1.1 200 OK\r\nContent-Encoding: " + OCTETS + b"\r\n\r\n#"),
-    Raw(b"HTTP/1.1 301 Moved\r\nLocation: http://" + OCTETS + b"/\r\n\r\n"),
+    Raw(200, b"HTTP/1.1 503 " + OCTETS + b"\r\n\r\n"),
+    Raw(200, b"HTTP/1.1 200 OK\r\n" + OCTETS + b": x\r\n\r\n"),
+    Raw(200, b"HTTP/1.1 200 OK\r\nContent-Encoding: " + OCTETS + b"\r\n\r\n#"),
+    Raw(200, b"HTTP/1.1 301 Moved\r\nLocation: http://" + OCTETS + b"/\r\n\r\n"),
     Reply(200, b"User-agent: *" + OCTETS + b"\nUser-agent: *\nDisallow: /" + OCTETS + b"*"),
 )
 

@@ -25,13 +25,13 @@ from harness.challenge_pages import ANUBIS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider, Robots
 from harness.documents import crawled, marked
 from harness.replies import (
-    Endless,
     Handler,
     Hang,
     Raw,
     Reply,
     Reset,
     Trickle,
+    endless,
     gzip_bomb,
     redirect,
     truncated,
@@ -118,8 +118,8 @@ def to(handler: Handler, scheme: str = "http", host: str = "127.0.0.1") -> Build
 class NoTls(Site):
     """Listens where https is expected, and has never heard of TLS."""
 
-    async def _listen(self) -> None:
-        self._listener = await asyncio.start_server(self._talk, self.host, self.port)
+    def _tls(self) -> None:
+        pass
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
@@ -128,7 +128,7 @@ class NoTls(Site):
 
 
 def without_tls(server: Server) -> Site:
-    return server._opened(NoTls(server, "https", "127.0.0.1"))
+    return server.opened(NoTls, "https")
 
 
 QUICK = {"KOSTER_TIMEOUT_SECS": 0.5}
@@ -165,7 +165,7 @@ ROWS: Sequence[Row] = (
     Row("200, deflate", Means.RULES, coded("deflate", zlib.compress(PADDED.encode()))),
     Row("200 over https, self-signed certificate", Means.RULES, answering(RULES, "https")),
     Row("200, 600 kB", Means.RULES, answering(RULES + LINE * 15_000)),
-    Row("200 without end", Means.RULES, answering(Endless(200, RULES * 1000, pause=0.01))),
+    Row("200 without end", Means.RULES, answering(endless(RULES * 1000))),
     # 4xx
     Row("400", Means.UNRESTRICTED, answering(Reply(400, RULES))),
     Row("401", Means.RESTRICTED, answering(Reply(401, RULES))),

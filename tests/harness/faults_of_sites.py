@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import re
 import socket
@@ -17,7 +16,7 @@ from scrapy.utils.reactor import is_reactor_installed
 
 from harness.certificate import tls_context
 from harness.comparison import PADDED, ROWS, RULES, Build, Means, Row, answering, coded
-from harness.replies import Hang, Raw, Reply, Trickle, Wire, redirect
+from harness.replies import Hang, Raw, Reply, Trickle, redirect
 from harness.server import Server, Site
 
 ALLOWED = ("/", "/page")
@@ -90,32 +89,18 @@ def _into_what_is_forbidden(server: Server) -> Site:
     return site
 
 
-class Silent(Reply):
-    """Says no more, and leaves the connection open."""
-
-    async def send(self, wire: Wire) -> bool:
-        await wire.send(self.octets)
-        await asyncio.Event().wait()
-        raise AssertionError
-
-
 class NeverAccepted(Site):
     """The system has the connections; the server never looks at them."""
 
     async def _listen(self) -> None:
-        self._reserved.listen(100)
+        self.reserved.listen(100)
 
 
 class SaysNoTls(Site):
     """Accepts a connection, and never answers the first octets of TLS."""
 
-    async def _listen(self) -> None:
-        self._listener = await asyncio.start_server(self._talk, self.host, self.port)
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while await reader.read(100_000):
-            pass
-        writer.close()
+    def _tls(self) -> None:
+        """What TLS begins with is no request, and has no end."""
 
 
 class OtherName(Site):
@@ -125,7 +110,7 @@ class OtherName(Site):
 
 def _of(kind: type[Site], scheme: str = "http") -> Callable[[Server], Place]:
     def build(server: Server) -> Site:
-        site = server._opened(kind(server, scheme, "127.0.0.1"))
+        site = server.opened(kind, scheme)
         site.robots = RULES
         return site
 
@@ -206,9 +191,13 @@ _CONNECTIONS = (
     *(
         SiteFault(_GROUPS[1], name, means, _at(answering(handler)))
         for name, means, handler in (
-            ("closed in a chunk", _DEFERRED, Raw(_CHUNK)),
-            ("silent in the body", _DEFERRED, Silent(body=_HEAD + b"User-agent: *\n")),
-            ("a second response after the rules", _RULES, Raw(_WHOLE + b"HTTP/1.1 403 No\r\n\r\n")),
+            ("closed in a chunk", _DEFERRED, Raw(200, _CHUNK)),
+            ("silent in the body", _DEFERRED, Hang(body=_HEAD + b"User-agent: *\n")),
+            (
+                "a second response after the rules",
+                _RULES,
+                Raw(200, _WHOLE + b"HTTP/1.1 403 No\r\n\r\n"),
+            ),
         )
     ),
     SiteFault(_GROUPS[1], "TLS: silence", _DEFERRED, _of(SaysNoTls, "https")),

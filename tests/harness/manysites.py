@@ -22,8 +22,6 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
 BOUND_SECS = 10.0
@@ -120,12 +118,7 @@ class ManySites:
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.loop.call_soon_threadsafe(self._server.close)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(BOUND_SECS)

@@ -4,8 +4,8 @@
     Reply(200, "User-agent: *\nDisallow: /", delay=0.5)
     Reply(200, rules, gate=gate)        # sent once the test has called gate.open()
 
-`Hang`, `Reset`, `Raw`, `Endless`, `Flood`, `Trickle`, and the functions `truncated` and
-`gzip_bomb`, do what no good server does. `redirect` is a function too.
+`Hang`, `Reset`, `Raw`, `Trickle`, and the functions `endless`, `truncated` and `gzip_bomb`, do what
+no good server does. `redirect` is a function too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
-from http import HTTPStatus
-from typing import Any, TypeAlias
+from http.client import responses
+from typing import TypeAlias
 
 BODILESS = (204, 304)
 
@@ -98,13 +98,10 @@ class Reply:
     status: int = 200
     body: bytes | str = b""
     headers: Headers = field(default=(), kw_only=True)
-    reason: str | None = field(default=None, kw_only=True)
     delay: float = field(default=0.0, kw_only=True)
     """Seconds before it is sent."""
     gate: Gate | None = field(default=None, kw_only=True)
     """What has to be opened before it is sent."""
-    length: int | None = field(default=None, kw_only=True)
-    """What Content-Length says, where that is not the truth."""
 
     async def wait(self) -> None:
         if self.gate is not None:
@@ -115,37 +112,30 @@ class Reply:
     async def send(self, wire: Wire) -> bool:
         """Send all of it; True if the connection can be used again."""
         body = b"" if wire.asked.method == "HEAD" or self.status in BODILESS else self.octets
-        await wire.send(self.head(self.framing()) + body)
-        return self.length is None
+        await wire.send(self.head() + body)
+        return True
 
     @property
     def octets(self) -> bytes:
         return self.body.encode() if isinstance(self.body, str) else self.body
 
-    def framing(self) -> list[tuple[str, str]]:
-        if self.status in BODILESS:
-            return []
-        return [("Content-Length", str(len(self.octets) if self.length is None else self.length))]
-
-    def head(self, framing: Iterable[tuple[str, str]]) -> bytes:
-        given = list(self.headers.items() if isinstance(self.headers, Mapping) else self.headers)
-        reason = _phrase(self.status) if self.reason is None else self.reason
+    def head(self) -> bytes:
+        fields = list(self.headers.items() if isinstance(self.headers, Mapping) else self.headers)
+        if self.status not in BODILESS:
+            fields.append(("Content-Length", str(len(self.octets))))
         lines = [
-            f"HTTP/1.1 {self.status} {reason}",
-            *(f"{name}: {value}" for name, value in (*given, *framing)),
+            f"HTTP/1.1 {self.status} {responses.get(self.status, 'Unnamed')}",
+            *(f"{name}: {value}" for name, value in fields),
         ]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Unnamed"
-
-
 @dataclass(frozen=True)
 class Hang(Reply):
-    """Never answers; the connection stays open until the client or the server closes it."""
+    """Sends `body` (by default nothing) in place of a response, and leaves the connection open."""
 
     async def send(self, wire: Wire) -> bool:
+        await wire.send(self.octets)
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -158,47 +148,15 @@ class Reset(Reply):
 
     async def send(self, wire: Wire) -> bool:
         if self.sent:
-            await wire.send((self.head(self.framing()) + self.octets)[: self.sent])
+            await wire.send((self.head() + self.octets)[: self.sent])
             await asyncio.sleep(0.05)  # a reset overtakes what has not been read
         wire.reset()
         return False
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Raw(Reply):
-    """Sends `body` in place of a response, and closes: `Raw(b"garbage")`, `Raw()`."""
-
-    def __init__(self, body: bytes | str = b"", **arguments: Any) -> None:
-        super().__init__(body=body, **arguments)
-
-    async def send(self, wire: Wire) -> bool:
-        await wire.send(self.octets)
-        return False
-
-
-@dataclass(frozen=True)
-class Endless(Reply):
-    """Sends its headers, then `body` in chunks until the client goes; see `site.sent(path)`."""
-
-    body: bytes | str = b"# endless\n" * 400
-    pause: float = field(default=0.0, kw_only=True)
-    """Seconds between two pieces."""
-
-    def framing(self) -> list[tuple[str, str]]:
-        return [("Transfer-Encoding", "chunked")]
-
-    async def send(self, wire: Wire) -> bool:
-        wire.throttle()
-        piece = b"%x\r\n%b\r\n" % (len(self.octets), self.octets)
-        await wire.send(self.head(self.framing()))
-        while True:
-            await wire.send(piece)
-            await asyncio.sleep(self.pause)
-
-
-@dataclass(frozen=True)
-class Flood(Reply):
-    """Sends `body` as it is, then `piece` (if any) again and again until the client goes."""
+    """Sends `body` in place of a response, then `piece` (if any) until the client goes; closes."""
 
     piece: bytes = field(default=b"", kw_only=True)
 
@@ -218,7 +176,7 @@ class Trickle(Reply):
     pause: float = field(default=0.05, kw_only=True)
 
     async def send(self, wire: Wire) -> bool:
-        await wire.send(self.head(self.framing()))
+        await wire.send(self.head())
         for octet in self.octets:
             await wire.send(bytes([octet]))
             await asyncio.sleep(self.pause)
@@ -229,9 +187,16 @@ def redirect(to: str, status: int = 301) -> Reply:
     return Reply(status, headers={"Location": to})
 
 
-def truncated(body: bytes | str) -> Reply:
+def endless(body: str) -> Reply:
+    """The body is sent in chunks until the client goes; see `site.sent(path)`."""
+    chunk = b"%x\r\n%b\r\n" % (len(body), body.encode())
+    return Raw(200, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", piece=chunk)
+
+
+def truncated(body: str) -> Reply:
     """The connection ends 100 octets before the end that Content-Length names."""
-    return Reply(200, body, length=len(Reply(200, body).octets) + 100)
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body) + 100}\r\n\r\n"
+    return Raw(200, head + body)
 
 
 def gzip_bomb(unpacked_bytes: int = 100_000_000, line: bytes = b"Disallow: /x\n") -> Reply:
@@ -260,20 +225,14 @@ def as_reply(answer: Answer) -> Reply:
 
 
 def chooser(handler: Handler) -> Chooser:
-    if isinstance(handler, (Reply, str, bytes)):
-        reply = as_reply(handler)
-        return lambda _asked: reply
     if callable(handler):
         return lambda asked: as_reply(handler(asked))
-    return _in_turn(iter(handler))
-
-
-def _in_turn(answers: Iterator[Answer]) -> Chooser:
+    answers = [handler] if isinstance(handler, (Reply, str, bytes)) else handler
     replies = _last_repeats(answers)
     return lambda _asked: next(replies)
 
 
-def _last_repeats(answers: Iterator[Answer]) -> Iterator[Reply]:
+def _last_repeats(answers: Iterable[Answer]) -> Iterator[Reply]:
     reply = Reply(500, "the test gave no answers")
     for answer in answers:
         reply = as_reply(answer)

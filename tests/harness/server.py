@@ -20,7 +20,7 @@ Without handlers a site has no robots.txt (404) and answers every other path wit
 - `server.site(host="127.0.0.2")`: another host, for the crawler's limits per domain. All of 127/8
   works on Linux.
 - `server.site("https")`: with a certificate of its own making.
-- `server.down()`: refuses connections until `site.come_up()`; so does `site.go_down()`.
+- `server.down()`: refuses connections until `site.come_up()`.
 - `server.proxy()`: a forward proxy; see `Proxy`.
 - `server.http2()`: an https site that speaks HTTP/2 alone.
 - `server.gate()`: see `Reply.gate`.
@@ -37,7 +37,6 @@ import socket
 import ssl
 import threading
 from collections.abc import Coroutine
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -66,9 +65,9 @@ class Site:
         self.host = host
         self.connections = 0
         """How many have been accepted."""
+        self.reserved = _reserve(host)
+        self.port: int = self.reserved.getsockname()[1]
         self._server = server
-        self._reserved = _reserve(host)
-        self.port: int = self._reserved.getsockname()[1]
         self._handlers: dict[str, Chooser] = {}
         self._default: Chooser = _page
         self._requests: list[Asked] = []
@@ -121,17 +120,9 @@ class Site:
         """Octets sent in answer to requests for this path, headers included."""
         return self._sent.get(path, 0)
 
-    def go_down(self) -> None:
-        """Close the port and all connections: who connects is refused."""
-        self._server.call(self._close())
-
     def come_up(self) -> None:
-        """Listen at the same port again."""
+        """Listen at its port."""
         self._server.call(self._listen())
-
-    def release(self) -> None:
-        """Give the port up, at the end."""
-        self._reserved.close()
 
     async def _listen(self) -> None:
         self._listener = await asyncio.start_server(
@@ -140,13 +131,14 @@ class Site:
             self.port,
             limit=HEAD_LIMIT_BYTES,
             backlog=1000,
-            ssl=self._tls() if self.scheme == "https" else None,
+            ssl=self._tls(),
         )
 
-    def _tls(self) -> ssl.SSLContext:
-        return tls_context(self.host)
+    def _tls(self) -> ssl.SSLContext | None:
+        return tls_context(self.host) if self.scheme == "https" else None
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
+        """Close the port and all connections: who connects is refused."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -227,16 +219,10 @@ class Proxy(Site):
         url = urlsplit(asked.target)
         far_reader, far_writer = await asyncio.open_connection(url.hostname, url.port or 80)
         path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-        kept = [
-            (name, value)
-            for name, value in asked.headers
-            if not name.lower().startswith(("proxy-", "connection"))
-        ]
-        lines = [
-            f"{asked.method} {path} HTTP/1.1",
-            *(f"{name}: {value}" for name, value in kept),
-            "Connection: close",
-        ]
+        lines = [f"{asked.method} {path} HTTP/1.1", "Connection: close"]
+        for name, value in asked.headers:
+            if not name.lower().startswith(("proxy-", "connection")):
+                lines.append(f"{name}: {value}")
         far_writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + asked.body)
         await far_writer.drain()
         far_writer.write_eof()
@@ -273,6 +259,9 @@ class Http2Site(Site):
         talk.send_data(event.stream_id, reply.octets, end_stream=True)
 
 
+SiteT = TypeVar("SiteT", bound=Site)
+
+
 class Server:
     """The thread in which all sites of one test run."""
 
@@ -285,17 +274,23 @@ class Server:
         self._thread.start()
 
     def site(self, scheme: str = "http", *, host: str = "127.0.0.1") -> Site:
-        return self._opened(Site(self, scheme, host))
+        return self.opened(Site, scheme, host)
 
-    def proxy(self, *, host: str = "127.0.0.1") -> Proxy:
-        return self._opened(Proxy(self, "http", host))
+    def proxy(self) -> Proxy:
+        return self.opened(Proxy)
 
-    def http2(self, *, host: str = "127.0.0.1") -> Http2Site:
-        return self._opened(Http2Site(self, "https", host))
+    def http2(self) -> Http2Site:
+        return self.opened(Http2Site, "https")
 
-    def down(self, scheme: str = "http", *, host: str = "127.0.0.1") -> Site:
+    def opened(self, kind: type[SiteT], scheme: str = "http", host: str = "127.0.0.1") -> SiteT:
+        site = kind(self, scheme, host)
+        self._sites.append(site)
+        site.come_up()
+        return site
+
+    def down(self) -> Site:
         """A site that refuses connections until `come_up()`; nobody else gets its port."""
-        site = Site(self, scheme, host)
+        site = Site(self, "http", "127.0.0.1")
         self._sites.append(site)
         return site
 
@@ -314,29 +309,19 @@ class Server:
             return
         try:
             for site in self._sites:
-                site.go_down()
+                self.call(site.close())
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(CALL_LIMIT_SECS)
             for site in self._sites:
-                site.release()
+                site.reserved.close()
         assert not self._thread.is_alive(), "the test server does not end: does a handler block?"
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
-
-    def _opened(self, site: SiteT) -> SiteT:
-        self._sites.append(site)
-        site.come_up()
-        return site
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -346,9 +331,6 @@ class Server:
         finally:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
-
-
-SiteT = TypeVar("SiteT", bound=Site)
 
 
 def _silence(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -> None:
