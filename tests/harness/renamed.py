@@ -10,115 +10,75 @@ Scrapy uses it, so that only others miss it.
 from __future__ import annotations
 
 import ast
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import json
 import sys
-from collections.abc import Sequence
-from types import CodeType, ModuleType
+from importlib.machinery import FileFinder, SourceFileLoader
+from importlib.util import find_spec
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 
-class _OfAClass(ast.NodeTransformer):
-    """Renames an attribute of all classes."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def _new(self, name: str) -> str:
-        return f"{name}_renamed" if name == self._name else name
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        node.attr = self._new(node.attr)
-        return self.generic_visit(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        for part in node.body:
-            if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
-                part.name = self._new(part.name)
-            elif isinstance(part, ast.Assign | ast.AnnAssign):
-                targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-                for target in targets:
-                    if isinstance(target, ast.Name):
-                        target.id = self._new(target.id)
-        return self.generic_visit(node)
+def is_of_a_class(name: str) -> bool:
+    return name.rpartition(".")[0].rpartition(".")[2].lstrip("_")[:1].isupper()
 
 
-class _OfItsModule(ast.NodeTransformer):
-    """Renames an object of a module, in that module."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        if node.id == self._name:
-            node.id += "_renamed"
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        if node.name == self._name:
-            node.name += "_renamed"
-        return self.generic_visit(node)
-
-    def visit_alias(self, node: ast.alias) -> ast.AST:
-        if node.name == self._name:  # it is another module's, under its own name
-            node.asname = f"{self._name}_renamed"
-        return node
+def with_another(name: str, tree: ast.Module) -> ast.Module:
+    """Rename an attribute of all classes, or an object of the module."""
+    last = name.rpartition(".")[2]
+    renamed = f"{last}_renamed"
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=attr) if attr == last and is_of_a_class(name):
+                node.attr = renamed
+            case ast.ClassDef(body=body) if is_of_a_class(name):
+                _rename_in_a_class(body, last, renamed)
+            case ast.Name(id=id_) if id_ == last and not is_of_a_class(name):
+                node.id = renamed
+            case ast.ClassDef(name=class_name) if class_name == last:
+                node.name = renamed
+            case ast.alias(name=imported) if imported == last and not is_of_a_class(name):
+                node.asname = renamed  # it is another module's, under its own name
+    return tree
 
 
-_KEPT = {"scrapy.utils.log"}
-"""Modules in which an attribute of such a name may be one of the standard library's."""
+def _rename_in_a_class(body: list[ast.stmt], last: str, renamed: str) -> None:
+    for part in body:
+        match part:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name == last:
+                part.name = renamed
+            case ast.Assign(targets=[ast.Name(id=name) as target]) if name == last:
+                target.id = renamed
+            case ast.AnnAssign(target=ast.Name(id=name) as target) if name == last:
+                target.id = renamed
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads a module of Scrapy with the other name, and no bytecode that was compiled without."""
-
-    renaming: ast.NodeTransformer
-    old_name: bytes
-
-    def get_code(self, fullname: str) -> CodeType:
-        path = self.get_filename(fullname)
-        source = self.get_data(path)
-        if fullname in _KEPT or self.old_name not in source:
-            code = super().get_code(fullname)
-            assert code is not None
-            return code
-        tree = self.renaming.visit(ast.parse(source))
-        return compile(ast.fix_missing_locations(tree), path, "exec")
+KEPT = "scrapy.utils.log"
+"""A module in which an attribute of such a name may be one of the standard library's."""
+NAMES: list[str] = []
+FOLDER = Path(str(getattr(find_spec("scrapy"), "origin", None))).parent
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules in which a name is another one, for a loader of its own."""
+class Loader(SourceFileLoader):
+    """Loads a module of Scrapy with other names."""
 
-    def __init__(self, renaming: ast.NodeTransformer, old_name: str, below: str) -> None:
-        self._renaming = renaming
-        self._old_name = old_name.encode()
-        self._below = below
+    def path_stats(self, path: Any) -> Any:
+        raise OSError  # what was compiled has the names of Scrapy
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, _target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if not f"{fullname}.".startswith(f"{self._below}."):
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-        if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
-            loader = _Loader(fullname, spec.origin)
-            loader.renaming, loader.old_name = self._renaming, self._old_name
-            spec.loader = loader
-        return spec
+    def source_to_code(self, data: Any, path: Any, **options: Any) -> CodeType:  # type: ignore[override]
+        tree = ast.parse(data)
+        for name in NAMES:
+            owner = name.rpartition(".")[0]
+            if self.name == owner or (is_of_a_class(name) and self.name != KEPT):
+                tree = with_another(name, tree)
+        return compile(tree, path, "exec")
 
 
-def rename(name: str) -> None:
-    """Have Scrapy, imported from now on, use another name for *name*."""
-    owner, _, last = name.rpartition(".")
-    is_of_a_class = owner.rpartition(".")[2].lstrip("_")[:1].isupper()
-    finder = (
-        _Finder(_OfAClass(last), last, owner.partition(".")[0])
-        if is_of_a_class
-        else _Finder(_OfItsModule(last), last, owner)
-    )
-    sys.meta_path.insert(0, finder)
+def finder_of(folder: str) -> FileFinder:
+    """Have the modules in the folders of Scrapy loaded with other names."""
+    if not Path(folder).is_relative_to(FOLDER):
+        raise ImportError
+    return FileFinder(folder, (Loader, [".py"]))
 
 
 def crawl(urls: list[str], settings: dict[str, Any]) -> dict[str, Any]:
@@ -158,8 +118,8 @@ def crawl(urls: list[str], settings: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     names, urls, settings = sys.argv[1:]
-    for name in names.split():
-        rename(name)
+    NAMES.extend(names.split())
+    sys.path_hooks.insert(0, finder_of)
     json.dump(crawl(json.loads(urls), json.loads(settings)), sys.stdout)
 
 
