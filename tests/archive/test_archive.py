@@ -18,7 +18,6 @@ import pytest
 from harness import forks
 from harness.archives import BODY, NOW, attempt, check, evidence, ours, read, site_of, warcs
 from harness.sizes import so_many
-from harness.storages import start
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -329,7 +328,7 @@ def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:
     chance = random.Random(33)
     for kill in range(so_many(3, 20)):
         folder = tmp_path / str(kill)
-        process = start(KILLED, folder)
+        process = forks.start("-c", KILLED, folder)
         assert process.stdout is not None
         wanted = chance.randrange(1, 300)
         for _ in range(wanted):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -226,16 +223,8 @@ def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
         "from scrapy.cmdline import execute\nsys.exit(execute())\n"
     )
     (tmp_path / "run.py").write_text(code)
-    started = forks.Popen(
-        [sys.executable, "run.py", "robots", "audit", "--robots", "robots.txt", "--json", "-"],
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
-        text=True,
-    )
-    with started as process:
+    command = ("run.py", "robots", "audit", "--robots", "robots.txt", "--json", "-")
+    with forks.start(*command, cwd=tmp_path) as process:
         assert process.stdin
         assert process.stderr
         process.stdin.write(log.read_text())

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -761,26 +758,21 @@ def many_stored(tmp_path: Path) -> list[str]:
         for number in range(3000):
             site = Site("http", f"{number}.example", 80)
             storage.put(site, Failure("HTTP 503", 1, 1e9, 1e9, 1e9, None))
-    command = [sys.executable, "-m", "scrapy", "robots", "cache", "forget", "--all"]
+    command = ["-m", "scrapy", "robots", "cache", "forget", "--all"]
     return [*command, "-s", f"KOSTER_SQLITE_PATH={path}"]
-
-
-def started(command: list[str], folder: Path, **given: Any) -> forks.Popen:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    return forks.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True, **given)
 
 
 @pytest.mark.promise("docs/commands.md", "exit status 4: standard output is full")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_standard_output_that_is_full(tmp_path: Path, many_stored: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
-        process = started(many_stored, tmp_path, stdout=full)
+        process = forks.start(*many_stored, cwd=tmp_path, stdout=full)
     _, err = process.communicate(timeout=forks.ENDS_SECS)
     assert (process.returncode, "No space left on device" in err) == (4, True)
 
 
 def test_what_nobody_reads_is_done_all_the_same(tmp_path: Path, many_stored: list[str]) -> None:
-    with started(many_stored, tmp_path, stdout=subprocess.PIPE) as process:
+    with forks.start(*many_stored, cwd=tmp_path) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("forgotten: http://")
         process.stdout.close()

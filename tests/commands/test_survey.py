@@ -7,12 +7,9 @@ import csv
 import gzip
 import io
 import lzma
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -21,7 +18,7 @@ from typing import Any
 
 import pytest
 from harness import forks
-from harness.commands import ROOT, Ran, Robots
+from harness.commands import Ran, Robots
 from harness.replies import Asked, Reply
 from harness.server import Server
 
@@ -359,14 +356,8 @@ def test_interrupted_and_resumed(survey: Survey, server: Server, tmp_path: Path)
     file = seeds_in(tmp_path, *(f"http://{host}{path}" for host in hosts for path in PATHS))
     storage = tmp_path / "robots.sqlite3"
     setting = f"KOSTER_SQLITE_PATH={storage}"
-    with forks.Popen(
-        [sys.executable, "-m", "scrapy", "robots", "survey", str(file), "-s", setting],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
+    command = ("-m", "scrapy", "robots", "survey", file, "-s", setting)
+    with forks.start(*command, cwd=tmp_path) as process:
         until(lambda: len(site.requests) == 40)
         with closing(SQLiteStorage(str(storage), "scrapy")) as opened:
             until(lambda: len(list(opened.sites())) == 36)

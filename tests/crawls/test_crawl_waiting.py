@@ -268,7 +268,6 @@ def run_command(folder: Path, *command: str) -> Any:
         cwd=folder,
         env={**os.environ, "SCRAPY_SETTINGS_MODULE": "project", "PYTHONPATH": str(folder)},
         text=True,
-        timeout=forks.ENDS_SECS,
     )
 
 

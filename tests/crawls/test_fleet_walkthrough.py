@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -54,19 +52,8 @@ def test_the_steps(tmp_path: Path) -> None:
         starts = repr([site.url("/") for site in sites])
         (project / "spiders.py").write_text(replaced(spider, START, starts))
         (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = fleet_project.settings\n")
-        command = [sys.executable, "-m", "scrapy", "crawl", "fleet"]
-        path = os.pathsep.join([str(tmp_path), *sys.path])
-        workers = [
-            forks.Popen(
-                command,
-                cwd=tmp_path,
-                env={**os.environ, "PYTHONPATH": path},
-                stdout=-1,
-                stderr=-1,
-                text=True,
-            )
-            for _ in range(WORKERS)
-        ]
+        command = ("-m", "scrapy", "crawl", "fleet")
+        workers = [forks.start(*command, cwd=tmp_path) for _ in range(WORKERS)]
         logs = [worker.communicate(timeout=forks.ENDS_SECS)[1] for worker in workers]
         assert [worker.returncode for worker in workers] == [0] * WORKERS, logs
         assert admin.acl_log() == []

@@ -72,13 +72,11 @@ def in_a_process(tmp_path: Path) -> Robots:
         lines = [f"{name} = {value!r}" for name, value in settings.items()]
         (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = the_settings\n")
         (tmp_path / "the_settings.py").write_text("\n".join(lines))
-        path = os.pathsep.join([str(ROOT), *sys.path])
         ran = forks.run(
             [sys.executable, "-m", "scrapy", "robots", *map(str, arguments)],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "ascii", **dict(env)},
+            env={**os.environ, "PYTHONIOENCODING": "ascii", **dict(env)},
             input=stdin,
-            timeout=forks.ENDS_SECS,
         )
         return Ran(ran.returncode, ran.stdout.decode("ascii"), ran.stderr.decode())
 

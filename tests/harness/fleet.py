@@ -12,7 +12,7 @@ from typing import Any
 
 from harness import forks
 from harness.redis_server import RedisServer
-from harness.storages import Place, start
+from harness.storages import Place
 
 _CRAWL = """
 import json, logging, sys
@@ -66,12 +66,7 @@ class Worker:
 
     def result(self) -> Result:
         """Wait for its end."""
-        with self.process:
-            try:
-                out, errors = self.process.communicate(timeout=forks.ENDS_SECS)
-            finally:
-                self.process.kill()
-        assert self.process.returncode == 0, errors
+        out, errors = forks.end(self.process)
         return Result(**json.loads(out), warnings=errors.splitlines())
 
 
@@ -88,7 +83,7 @@ def work(place: Place, urls: Sequence[str], seed: int = 0, **settings: Any) -> W
         **settings,
     }
     shuffled = random.Random(seed).sample(urls, len(urls))
-    return Worker(start(_CRAWL, json.dumps({"settings": given, "urls": shuffled})))
+    return Worker(forks.start("-c", _CRAWL, json.dumps({"settings": given, "urls": shuffled})))
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """Python programs that start at once: forked from a process that has imported what they import.
 
 `Popen` and `run` are those of `subprocess` for a command that begins with `sys.executable`:
-`-c CODE`, `-m MODULE` or a script. A Python that imports Scrapy takes a second of CPU, a fork some
-milliseconds. For the rest it is a process as any other: with its environment, its folder, its
-streams, a reactor of its own, and its death.
+`-c CODE`, `-m MODULE` or a script, which can import what this process can. A Python that imports
+Scrapy takes a second of CPU, a fork some milliseconds. For the rest it is a process as any other:
+with its environment, its folder, its streams, a reactor of its own, and its death.
 
 What looks at how Python itself starts (options, hash seeds, another tree of sources, limits of
 memory) uses `subprocess`.
@@ -86,11 +86,27 @@ class Popen(TextPopen):
         return self.returncode
 
 
+def start(*arguments: object, **given: Any) -> Popen:
+    """Start a Python with these arguments, and with pipes of text."""
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return Popen([sys.executable, *map(str, arguments)], **{**streams, "text": True, **given})
+
+
+def end(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What *process* wrote to its two streams, once it has ended well."""
+    with process:
+        try:
+            out, errors = process.communicate(timeout=ENDS_SECS)
+        finally:
+            process.kill()
+    assert process.returncode == 0, errors
+    return out, errors
+
+
 def run(
     command: list[Any],
     *,
     input: Any = None,  # noqa: A002
-    timeout: float,
     **given: Any,
 ) -> subprocess.CompletedProcess[Any]:
     """As subprocess.run, with its output captured and its exit status not checked."""
@@ -98,7 +114,7 @@ def run(
     stdin = subprocess.DEVNULL if input is None else pipe
     with Popen(command, stdin=stdin, stdout=pipe, stderr=pipe, **given) as process:
         try:
-            out, errors = process.communicate(input, timeout=timeout)
+            out, errors = process.communicate(input, timeout=ENDS_SECS)
         except BaseException:
             process.kill()
             raise

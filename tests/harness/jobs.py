@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +67,7 @@ class Crawls:
     def start_script(self, code: str) -> subprocess.Popen[str]:
         script = self.folder / f"crawl{len(self._processes)}.py"
         script.write_text(code)
-        pipe = subprocess.PIPE
-        process = forks.Popen(
-            [sys.executable, script], stdout=pipe, stderr=pipe, text=True, cwd=self.folder
-        )
+        process = forks.start(script, cwd=self.folder)
         self._processes.append(process)
         return process
 

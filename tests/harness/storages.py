@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from secrets import token_hex
@@ -13,7 +10,6 @@ from typing import Any
 
 from scrapy.utils.misc import load_object
 
-from harness import forks
 from harness.redis_server import common_server
 
 IMPLEMENTATIONS = {
@@ -61,26 +57,3 @@ def place_of(name: str, folder: Path) -> Place:
     if name != "redis":
         return place
     return replace(place, redis_url=common_server().url(), redis_prefix=f"test-{token_hex(6)}")
-
-
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """Start a Python that imports what this one does."""
-    return forks.Popen(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def output(process: subprocess.Popen[str]) -> str:
-    """What *process* wrote, once it has ended well."""
-    with process:
-        try:
-            out, errors = process.communicate(timeout=forks.ENDS_SECS)
-        finally:
-            process.kill()
-    assert process.returncode == 0, errors
-    return out

@@ -241,7 +241,7 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     site, file = killed
     command = [sys.executable, "-m", "scrapy", "robots", "report", str(file), "--json"]
     options = ["-o", "page.html", "-s", f"KOSTER_SQLITE_PATH={tmp_path / 'robots.sqlite3'}"]
-    run = forks.run([*command, *options], cwd=tmp_path, text=True, timeout=forks.ENDS_SECS)
+    run = forks.run([*command, *options], cwd=tmp_path, text=True)
     assert run.returncode == 0, run.stderr
     numbers = json.loads(run.stdout)
     assert (numbers["sites"], numbers["outcomes"]["obeyed"]) == (1, 1)

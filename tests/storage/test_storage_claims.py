@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 import redis
-from harness.storages import SHARED, Place, output, place_of, start
+from harness import forks
+from harness.storages import SHARED, Place, place_of
 
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
@@ -64,7 +65,7 @@ storage.close()
 @pytest.mark.promise("docs/storage.md", "claims: one process fetches")
 @pytest.mark.slow
 def test_of_four_processes_one_is_granted(place: Place) -> None:
-    processes = [start(CLAIMANT, place, owner) for owner in "abcd"]
+    processes = [forks.start("-c", CLAIMANT, place, owner) for owner in "abcd"]
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -72,7 +73,7 @@ def test_of_four_processes_one_is_granted(place: Place) -> None:
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-    granted = [line for process in processes for line in output(process).splitlines()]
+    granted = [line for process in processes for line in forks.end(process)[0].splitlines()]
     assert sorted(granted) == sorted(f"http://{n}.example" for n in range(100))
 
 

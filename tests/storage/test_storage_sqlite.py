@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from harness.storages import output, start
+from harness import forks
 
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.site import Site
@@ -110,7 +110,7 @@ def test_a_tampered_claim(storage: SQLiteStorage, path: Path, change: str) -> No
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")
 @pytest.mark.parametrize("puts", [1, 333])
 def test_a_killed_writer_loses_no_put_that_was_done(path: Path, puts: int) -> None:
-    with start(WRITER, path, "a") as process:
+    with forks.start("-c", WRITER, path, "a") as process:
         try:
             assert process.stdout is not None
             for _ in range(puts):
@@ -250,7 +250,7 @@ storage.close()
 
 @pytest.mark.skipif(os.name != "posix", reason="RLIMIT_FSIZE is POSIX's")
 def test_no_room_on_the_disk(path: Path) -> None:
-    said = output(start(FULL_DISK, path))
+    said, _ = forks.end(forks.start("-c", FULL_DISK, path))
     assert "disk I/O error" in said or "full" in said
     assert str(path) in said
 
