@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from socketserver import BaseRequestHandler, TCPServer
 from threading import Thread
 from typing import Any
 
@@ -161,30 +162,25 @@ def common_server() -> RedisServer:
 @contextmanager
 def answering(answer: bytes) -> Iterator[int]:
     """A server that answers this to whatever is sent; its port."""
-    listening = socket.create_server(("127.0.0.1", 0))
 
-    def serve() -> None:
-        while True:
-            try:
-                talk, _ = listening.accept()
-            except OSError:
-                return
-            with talk, suppress(OSError):
-                talk.settimeout(5)
-                talk.recv(10_000)
-                talk.sendall(answer)
-                talk.shutdown(socket.SHUT_WR)
-                while talk.recv(10_000):  # else what is not read cuts off what was answered
+    class Answering(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.settimeout(5)
+            with suppress(OSError):
+                self.request.recv(10_000)
+                self.request.sendall(answer)
+                self.request.shutdown(socket.SHUT_WR)
+                while self.request.recv(10_000):  # else what is not read cuts off the answer
                     pass
 
-    thread = Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield listening.getsockname()[1]
-    finally:
-        listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        thread.join(10)
+    with TCPServer(("127.0.0.1", 0), Answering) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join(10)
 
 
 if __name__ == "__main__":
