@@ -33,6 +33,18 @@ ONE_LOOP = {
 }
 """The files of the table: their crawls run on the asyncio reactor only."""
 
+MARKERS = (
+    "bound(seconds): how long a coroutine test may take, in place of 180 seconds",
+    "crawl: runs on the loops that tests/loops.md says; coroutine tests have it",
+    "long: takes so long that one kind of reactor, and one Python, have to do",
+    "slow: a unit test that takes so long that make test-quick is without it",
+    "timed: measures how fast something is, and so runs by itself, once",
+    "real_time: its crawls wait in real time, see harness/virtual.py",
+    "browser: needs a Chromium, and no other loop than that of Playwright",
+    "beside(package, part): what the test is about, see tests/ecosystem",
+    "promise(page, words): what the test holds: promises.md",
+)
+
 # How long an example takes says more of the machine than of what is tested.
 settings.register_profile("some", deadline=None, max_examples=EXAMPLES)
 settings.register_profile("many", deadline=None, max_examples=MANY_EXAMPLES)
@@ -53,31 +65,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)  # after pytest-twisted has installed its reactor
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "bound(seconds): how long a coroutine test may take, in place of 180 seconds"
-    )
-    config.addinivalue_line(
-        "markers", "crawl: runs on the loops that tests/loops.md says; coroutine tests have it"
-    )
-    config.addinivalue_line(
-        "markers", "long: takes so long that one kind of reactor, and one Python, have to do"
-    )
-    config.addinivalue_line(
-        "markers", "slow: a unit test that takes so long that make test-quick is without it"
-    )
-    config.addinivalue_line(
-        "markers", "timed: measures how fast something is, and so runs by itself, once"
-    )
-    config.addinivalue_line(
-        "markers", "real_time: its crawls wait in real time, see harness/virtual.py"
-    )
-    config.addinivalue_line(
-        "markers", "browser: needs a Chromium, and no other loop than that of Playwright"
-    )
-    config.addinivalue_line(
-        "markers", "beside(package, part): what the test is about, see tests/ecosystem"
-    )
-    config.addinivalue_line("markers", "promise(page, words): what the test holds: promises.md")
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
     if config.getoption("many"):
         settings.load_profile("many")
     config.stash[LOOP] = choose_loop(config)
