@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Coroutine
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import dedent
@@ -66,12 +65,7 @@ def _without_code(markdown: str) -> str:
     return re.sub(r"(?ms)^```.*?^```", lambda block: re.sub("(?m)^#", " #", block[0]), markdown)
 
 
-def blocks(markdown: str, language: str) -> list[str]:
-    """The code blocks in this language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", markdown, re.MULTILINE | re.DOTALL)
-
-
-def blocks_in(page: str, language: str) -> list[str]:
+def blocks(page: str, language: str) -> list[str]:
     """The code blocks of a page or of a part of it, those in lists too."""
     found = re.findall(rf"(?ms)^( *)```{language}\n(.*?)^\1```$", page)
     return [dedent(block) for _, block in found]
@@ -106,19 +100,16 @@ def settings_of(block: str) -> dict[str, Any]:
 def spider_of(block: str, folder: Path, example: Site) -> type[Spider]:
     """The spider of a block of Python, which crawls *example* in place of example.com.
 
-    It is written to a file, because Scrapy looks at the source of callbacks. Each site has its own:
-    Python takes a file of the same second and size for the one that it has compiled.
+    It is written to a file, because Scrapy looks at the source of callbacks. Each site has its own.
     """
     path = folder / f"shown_{urlsplit(example.url('')).port}.py"
-    path.write_text(re.sub(r"(?<=\")https://example\.com(?=/)", example.url(""), block), "utf-8")
-    spec = spec_from_file_location("shown", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    source = re.sub(r"(?<=\")https://example\.com(?=/)", example.url(""), block)
+    path.write_text(source, "utf-8")
+    names: dict[str, Any] = {"__name__": "shown"}
+    exec(compile(source, path, "exec"), names)
     [spider] = [
         value
-        for value in vars(module).values()
+        for value in names.values()
         if isinstance(value, type) and issubclass(value, Spider) and value.__module__ == "shown"
     ]
     return spider

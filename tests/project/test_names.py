@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness import forks
-from harness.documents import blocks_in
+from harness.documents import blocks
 from scrapy.utils.misc import load_object
 
 import scrapy_koster
@@ -81,7 +81,7 @@ def imported(code: str) -> Iterator[str]:
 
 def shown() -> Iterator[str]:
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
-        yield from blocks_in(page.read_text("utf-8"), "python")
+        yield from blocks(page.read_text("utf-8"), "python")
     for path in ROOT.glob("example_project/**/*.py"):
         yield path.read_text("utf-8")
 

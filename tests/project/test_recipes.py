@@ -12,7 +12,7 @@ import pytest
 from harness.commands import Ran
 from harness.commands import Sites as Commands
 from harness.crawling import Crawl, CrawlResult
-from harness.documents import blocks_in, section, settings_of, spider_of, text
+from harness.documents import blocks, section, settings_of, spider_of, text
 from harness.redis_server import common_server
 from harness.replies import Reply
 from harness.server import Server, Site
@@ -27,9 +27,9 @@ def recipe(heading: str) -> str:
     return section(text("docs/recipes.md"), f"## {heading}")
 
 
-PYTHON = [block for page in PAGES for block in blocks_in(text(f"docs/{page}.md"), "python")]
+PYTHON = [block for page in PAGES for block in blocks(text(f"docs/{page}.md"), "python")]
 SETTINGS = [block for block in PYTHON if "class " not in block]
-CONSOLE = [block for page in PAGES for block in blocks_in(text(f"docs/{page}.md"), "console")]
+CONSOLE = [block for page in PAGES for block in blocks(text(f"docs/{page}.md"), "console")]
 SPIDERS = {
     found[1]: block
     for block in PYTHON
@@ -88,7 +88,7 @@ async def test_the_first_crawl_says_what_the_page_says(
     site = server.site()
     site.robots = RULES
     result = await crawled(crawl, site, "first", tmp_path)
-    lines = "".join(blocks_in(text("docs/start.md"), "text")).splitlines()
+    lines = "".join(blocks(text("docs/start.md"), "text")).splitlines()
     assert len(lines) == 2
     for line in lines:
         assert line.replace(EXAMPLE, site.url("")) in result.logged()
@@ -98,9 +98,9 @@ async def test_the_first_crawl_says_what_the_page_says(
 
 
 def test_the_first_crawl_is_what_the_readme_enables() -> None:
-    [enabled] = [block for block in blocks_in(text("README.md"), "python") if "ADDONS" in block]
-    assert blocks_in(text("docs/start.md"), "python")[0] == enabled
-    coming = blocks_in(text("docs/coming-from-scrapy.md"), "python")[0]
+    [enabled] = [block for block in blocks(text("README.md"), "python") if "ADDONS" in block]
+    assert blocks(text("docs/start.md"), "python")[0] == enabled
+    coming = blocks(text("docs/coming-from-scrapy.md"), "python")[0]
     assert coming == f"{enabled}KOSTER_DRY_RUN = True\n"
 
 
@@ -135,7 +135,7 @@ async def test_a_block_of_settings_refuses(
     site = server.site()
     site.robots = robots
     told = section(text(f"docs/{page}.md"), heading)
-    for block in blocks_in(told, "python"):
+    for block in blocks(told, "python"):
         if "class " in block:
             continue
         result = await crawl(urls=[site.url(path)], settings=settings_of(block))
@@ -257,7 +257,7 @@ def test_each_command_is_one(sites: Commands, tmp_path: Path, command: str) -> N
 
 
 async def test_a_webhook_gets_each_refusal(crawl: Crawl, server: Server) -> None:
-    [block] = blocks_in(recipe("Send refusals to a webhook"), "python")
+    [block] = blocks(recipe("Send refusals to a webhook"), "python")
     names: dict[str, Any] = {}
     exec(compile(block, "recipes.md", "exec"), names)
     site, hook = server.site(), server.site(host="127.0.0.2")

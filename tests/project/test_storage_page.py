@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from harness.crawling import Crawl
-from harness.documents import blocks_in, text
+from harness.documents import blocks, text
 from harness.server import Server
 
 from scrapy_koster.storage import contract
 
 PAGE = text("docs/storage.md")
-STORAGE, SETTINGS, TEST = blocks_in(PAGE, "python")
+STORAGE, SETTINGS, TEST = blocks(PAGE, "python")
 RULES = "User-agent: *\nDisallow: /private\n"
 
 
