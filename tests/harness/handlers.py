@@ -27,14 +27,12 @@ def loaded(kind: str) -> Any:
 
 
 class Around:
-    """Sends as another handler does, and has no pool or session of its own."""
+    """Sends as the crawl's own handler does, and has no pool or session of its own."""
 
     lazy = False
-    kind: Any = None
-    """The other; by default the crawl's own."""
 
     def __init__(self, crawler: Crawler) -> None:
-        kind = self.kind or load_object(crawler.settings["DOWNLOAD_HANDLERS_BASE"]["http"])
+        kind = load_object(crawler.settings["DOWNLOAD_HANDLERS_BASE"]["http"])
         self._inner = build_from_crawler(kind, crawler)
 
     @classmethod

@@ -187,7 +187,7 @@ class Site:
 class Proxy(Site):
     """A forward proxy: `meta={"proxy": proxy.url()}`. The targets of its requests are whole URLs.
 
-    It forwards that for which it has no handler, and tunnels https. A handler of its own:
+    It forwards that for which it has no handler. A handler of its own:
     `proxy.page("http://example.org/robots.txt", Reply(...))`.
     """
 
@@ -196,23 +196,11 @@ class Proxy(Site):
     ) -> bool:
         if self._handler(asked) is not None:
             return await super()._answer(asked, reader, writer)
-        if asked.method == "CONNECT":
-            await self._tunnel(asked, reader, writer)
-        else:
-            await self._forward(asked, writer)
+        await self._forward(asked, writer)
         return False
 
     def _handler(self, asked: Asked) -> Chooser | None:
         return self._handlers.get(asked.target)
-
-    @staticmethod
-    async def _tunnel(
-        asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        host, _, port = asked.target.rpartition(":")
-        far_reader, far_writer = await asyncio.open_connection(host.strip("[]"), int(port))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(_relay(reader, far_writer), _relay(far_reader, writer))
 
     @staticmethod
     async def _forward(asked: Asked, writer: asyncio.StreamWriter) -> None:
