@@ -290,29 +290,22 @@ SETTINGS: Mapping[str, Any] = {
 }
 
 
-async def compared(crawl: Crawl, server: Server, robots: Robots) -> Sequence[Seen]:
-    """Crawl a site for each row, all at once."""
-    sites = [row.build(server) for row in ROWS]
-    settings = {**SETTINGS, "KOSTER_TIMEOUT_SECS": 2, "DOWNLOAD_TIMEOUT": 2, "RETRY_TIMES": 0}
-    result = await crawl(
-        OneByOne, urls=[site.url() for site in sites], robots=robots, settings=settings
-    )
-    return [seen(row, site, result) for row, site in zip(ROWS, sites, strict=True)]
-
-
 async def comparison(crawl: Crawl, server: Server) -> str:
     """Return the table: a row has the answers that mean the same to each of the middlewares.
 
     What scrapy-koster makes of each is asserted in test_faults.py.
     """
-    scrapy = await compared(crawl, server, "scrapy")
+    sites = [row.build(server) for row in ROWS]
+    settings = {**SETTINGS, "KOSTER_TIMEOUT_SECS": 2, "DOWNLOAD_TIMEOUT": 2, "RETRY_TIMES": 0}
+    urls = [site.url() for site in sites]
+    result = await crawl(OneByOne, urls=urls, robots="scrapy", settings=settings)
     forty = [
         f"{await forbidden(crawl, server, robots)} are fetched" for robots in ("koster", "scrapy")
     ]
     answers: dict[tuple[str, str], list[str]] = {}
-    for seen_by in scrapy:
-        row = seen_by.row
-        answers.setdefault((row.means.value, seen_by.means.value), []).append(row.answer)
+    for row, site in zip(ROWS, sites, strict=True):
+        means = seen(row, site, result).means
+        answers.setdefault((row.means.value, means.value), []).append(row.answer)
     lines = [
         ("answers to GET /robots.txt", "scrapy-koster", "Scrapy's own middleware"),
         ("---", "---", "---"),

@@ -58,7 +58,6 @@ from twisted.python.failure import Failure
 
 from harness.clocks import set_clock, sleep
 from harness.virtual import TIME, TestClock
-from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.protocol.verdict import Verdict
 
@@ -140,7 +139,7 @@ class CrawlResult:
     @property
     def verdicts(self) -> list[Verdict]:
         """Why each of `refused` was."""
-        return [verdict_of(error) for _, error in self.refused]
+        return [error.verdict for _, error in self.refused]  # type: ignore[attr-defined]
 
     @property
     def warnings(self) -> list[str]:
@@ -155,11 +154,6 @@ class CrawlResult:
     def logged(self, level: int = logging.NOTSET, name: str = "") -> list[str]:
         """The messages of this level or above, of loggers whose name begins so."""
         return [r.getMessage() for r in self.log if r.levelno >= level and r.name.startswith(name)]
-
-
-def verdict_of(error: BaseException) -> Verdict:
-    assert isinstance(error, (RobotsForbidden, RobotsUnavailable))
-    return error.verdict
 
 
 class _Keep(logging.Handler):
