@@ -44,13 +44,9 @@ def _shared_prefix(size: int) -> bytes:
 
 HOSTILE: dict[str, Callable[[int], bytes]] = {
     "lines of one octet": _repeated(b"a\n"),
-    "empty lines": _repeated(b"\n"),
-    "carriage returns": _repeated(b"\r"),
     "NUL bytes": _repeated(b"\0"),
     "comment signs": _repeated(b"#"),
-    "comment lines": _repeated(b"#\n"),
     "colons": _repeated(b":"),
-    "shortest fields": _repeated(b"a:\n"),
     "shortest rules": _repeated(b"allow:/\n"),
     "distinct short rules": lambda size: _cut(
         _STAR + b"".join(_numbered(b"disallow:/%x\n", size)), size
@@ -59,9 +55,7 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "a shared prefix of 4 kB": _shared_prefix,
     "one rule of escapes": lambda size: _cut(_STAR + b"Disallow: /" + b"%41" * (size // 3), size),
     "rules of escapes": _repeated(b"Disallow: /" + b"%41" * 30 + b"\n"),
-    "broken escapes": _repeated(b"Disallow: /" + b"%" * 90 + b"\n"),
     "agent lines": _for_nobody(b"User-agent: a\n"),
-    "records of one rule": _for_nobody(b"User-agent: a\nDisallow: /\n"),
     "agents and what is no rule": _for_nobody(b"User-agent: a\nx\n"),
     "user-agent without colon": _repeated(b"user-agent\n"),
     "one long agent": lambda size: (
@@ -75,5 +69,4 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "half-spaced lines": _repeated(b"Disallow" + b" " * 500 + b"\n"),
     "a field without end": lambda size: _cut(_STAR + b"a" * size, size),
     "almost agent lines": _repeated(b"user-agen: *\n"),
-    "tabs and spaces": _repeated(b" \t"),
 }

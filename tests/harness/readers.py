@@ -18,6 +18,7 @@ from scrapy.utils.request import RequestFingerprinter
 
 from harness.audits import audited
 from harness.doubling import COUNTER, Reader
+from harness.wrong_settings import OVERRIDE
 from scrapy_koster.archive.folder import _outcome
 from scrapy_koster.archive.history import changes
 from scrapy_koster.archive.index import fields_about
@@ -42,7 +43,7 @@ from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.override import choice, overrides_of
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
+from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.records import has_record, parse
 from scrapy_koster.protocol.robotsmeta import directives_of_headers, directives_of_page
 from scrapy_koster.protocol.site import Site, site_of
@@ -145,10 +146,7 @@ _LOGGED = (
     "#Fields:", "#Fields: date time cs-uri-stem x y\n", "\t", ":1 ", 'a "a ',
 )  # fmt: skip
 _GZIPS = [gzip.compress(b"#" * n) for n in range(3)]
-_HEADS = {
-    "gzip": _GZIPS[0][:10],
-    "deflate": b"x\x9c",
-}
+_HEADS = {"gzip": _GZIPS[0][:10], "deflate": b"x\x9c"}
 _MAX_BYTES = 512_000
 _KNOWN = Copy("http://h/robots.txt", 200, b"", None, None, 1.0, 2.0)
 _COPY = fields_of(_KNOWN)[0] or {}
@@ -161,11 +159,10 @@ _CHECKED = RobotsTxt(
 )
 
 
-def _decide(text: str) -> None:
-    robots = RobotsTxt(text.encode("latin-1"))
-    for path in ("/", "/a/a/a", "/" + "a" * 99, "/12345", "/%41%0A"):
-        robots.allowed(f"http://h{path}", _ROBOT)
-        str(robots.ruling(f"http://h{path}", _ROBOT).rule)
+def _decide(reading: Reading) -> None:
+    for path in ("/", "/a/a/a", "/" + "a" * 2_000, "/12345?a=%2F", "/%41%0A"):
+        reading.allowed(f"http://h{path}", _ROBOT)
+        str(reading.ruling(f"http://h{path}", _ROBOT).rule)
 
 
 def _records(text: str) -> None:
@@ -174,13 +171,6 @@ def _records(text: str) -> None:
     parse(body)
     sitemaps_in(body)
     sitemap_urls_in(body, "http://h/robots.txt")
-
-
-def _decide_by_rfc9309(text: str) -> None:
-    reading = Rfc9309(text.encode())
-    for path in ("/", "/a/a/a", "/" + "a" * 2_000, "/12345?a=%2F", "/%41%0A"):
-        reading.allowed(f"http://h{path}", _ROBOT)
-        str(reading.ruling(f"http://h{path}", _ROBOT).rule)
 
 
 def _decide_twice(text: str) -> None:
@@ -204,11 +194,6 @@ def _delay(text: str) -> None:
     for body in (octets, b"User-agent: *\n" + octets):
         names_delay(body)
         StrictestRobotParser(body).delay(_ROBOT)
-
-
-def _page(text: str) -> None:
-    octets = text.encode()
-    directives_of_page(octets, _ROBOT)
 
 
 def _page_in_place(text: str) -> None:
@@ -307,16 +292,7 @@ def _log(text: str) -> None:
     printable(text, 1000)
 
 
-_OVERRIDES = overrides_of(
-    [
-        {
-            "site": "https://a.example",
-            "allow": ["/" + "a" * n for n in range(1, 50)],
-            "reason": "agreed",
-            "until": "2099-12-31",
-        }
-    ]
-)
+_OVERRIDES = overrides_of([OVERRIDE | {"allow": ["/" + "a" * n for n in range(1, 50)]}])
 
 
 def _override(text: str) -> None:
@@ -363,14 +339,14 @@ _OF_AN_OUTCOME = {**_COPY, "body": None, "bytes": 1}
 READERS = {
     "archive": Reader(_archive, (*_ARCHIVE, *_ROBOTS)),
     "changes": Reader(_changes, ("a\n", "b\n", "\n", f"{COUNTER}\n", "Disallow: /\n")),
-    "decision": Reader(_decide, _ROBOTS),
-    "RFC 9309": Reader(_decide_by_rfc9309, (*_ROBOTS, *_WILD)),
+    "decision": Reader(lambda text: _decide(RobotsTxt(text.encode("latin-1"))), _ROBOTS),
+    "RFC 9309": Reader(lambda text: _decide(Rfc9309(text.encode())), (*_ROBOTS, *_WILD)),
     "both readings": Reader(_decide_twice, (*_ROBOTS, *_MISSPELT, *_HIDDEN)),
     "hazards": Reader(_hazards, (*_ROBOTS, *_WILD, *_HIDDEN)),
     "delay": Reader(_delay, _DELAYS),
     "records": Reader(_records, _ROBOTS),
     "check": Reader(lambda text: check(text.encode()), (*_ROBOTS, *_HIDDEN)),
-    "HTML": Reader(_page, _META),
+    "HTML": Reader(lambda text: directives_of_page(text.encode(), _ROBOT), _META),
     "HTML in place of a robots.txt": Reader(_page_in_place, (*_META, *_PAGE)),
     "X-Robots-Tag": Reader(
         lambda text: directives_of_headers([text], _ROBOT), _TAG, most_chars=64_000

@@ -58,39 +58,30 @@ ROBOTS = [
     Sent("storebot-google", "search", "Mozilla/5.0 (X11; Linux x86_64; Storebot-Google/1.0) " + _WEBKIT + ") " + _CHROME),
     Sent("googleother", "search", _like_chrome("GoogleOther")),
     Sent("adsbot-google", "other", "AdsBot-Google (+http://www.google.com/adsbot.html)"),
-    Sent("google-read-aloud", "search", _LINUX + " (compatible; Google-Read-Aloud; +https://support.google.com/webmasters/answer/1061943)"),
     # bing.com/webmasters/help/which-crawlers-does-bing-use
     Sent("bingbot", "search", _compatible("bingbot/2.0; +http://www.bing.com/bingbot.htm")),
-    Sent("bingbot", "search", _like_chrome("bingbot/2.0; +http://www.bing.com/bingbot.htm")),
     # yandex.com/support/webmaster/robot-workings/check-yandex-robots.html
     Sent("yandexbot", "search", _compatible("YandexBot/3.0; +http://yandex.com/bots")),
-    Sent("yandexaccessibilitybot", "search", _compatible("YandexAccessibilityBot/3.0; +http://yandex.com/bots")),
     # The other search engines, each on the page that its header names
     Sent("baiduspider", "search", _compatible("Baiduspider/2.0; +http://www.baidu.com/search/spider.html")),
     Sent("duckduckbot", "search", "DuckDuckBot/1.1; (+http://duckduckgo.com/duckduckbot.html)"),
     Sent("applebot", "search", _MAC + "AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)"),
     Sent("slurp", "search", _compatible("Yahoo! Slurp; http://help.yahoo.com/help/us/ysearch/slurp")),
-    Sent("seznambot", "search", _compatible("SeznamBot/4.0; +https://o-seznam.cz/napoveda/vyhledavani/en/seznambot-crawler/")),
     Sent("sogou", "search", "Sogou web spider/4.0(+http://www.sogou.com/docs/help/webmasters.htm#07)"),
-    Sent("coccocbot-web", "search", _compatible("coccocbot-web/1.0; +http://help.coccoc.com/searchengine")),
     Sent("amazonbot", "AI", _like_chrome("Amazonbot/0.1; +https://developer.amazon.com/support/amazonbot")),
     # platform.openai.com/docs/bots
     Sent("gptbot", "AI", f"Mozilla/5.0 {_WEBKIT}; compatible; GPTBot/1.2; +https://openai.com/gptbot)"),
     Sent("chatgpt-user", "AI", f"Mozilla/5.0 {_WEBKIT}); compatible; ChatGPT-User/1.0; +https://openai.com/bot"),
     # support.anthropic.com, on crawling
     Sent("claudebot", "AI", f"Mozilla/5.0 {_WEBKIT}; compatible; ClaudeBot/1.0; +claudebot@anthropic.com)"),
-    # docs.perplexity.ai/guides/bots
-    Sent("perplexitybot", "AI", f"Mozilla/5.0 {_WEBKIT}; compatible; PerplexityBot/1.0; +https://perplexity.ai/perplexitybot)"),
     # developers.facebook.com/docs/sharing/webmasters/web-crawlers
     Sent("meta-externalagent", "AI", "meta-externalagent/1.1 (+https://developers.facebook.com/docs/sharing/webmasters/crawler)"),
     Sent("facebookexternalhit", "other", "facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)"),
     Sent("bytespider", "AI", "Mozilla/5.0 (Linux; Android 5.0) " + _WEBKIT + ") Mobile Safari/537.36 (compatible; Bytespider; spider-feedback@bytedance.com)"),
     Sent("ccbot", "AI", "CCBot/2.0 (https://commoncrawl.org/faq/)"),
     Sent("diffbot", "AI", "Mozilla/5.0 (Windows; U; Windows NT 5.1; en-US; rv:1.9.1.2) Gecko/20090729 Firefox/3.5.2 (.NET CLR 3.5.30729; Diffbot/0.1; +http://www.diffbot.com)"),
-    Sent("omgili", "AI", "omgili/0.5 +http://omgili.com"),
     # SEO
     Sent("ahrefsbot", "SEO", _compatible("AhrefsBot/7.0; +http://ahrefs.com/robot/")),
-    Sent("mj12bot", "SEO", _compatible("MJ12bot/v1.4.8; http://mj12bot.com/")),
     Sent("rogerbot", "SEO", "rogerbot/1.2 (https://moz.com/help/guides/moz-procedures/what-is-rogerbot, rogerbot-crawler+shiny@moz.com)"),
     Sent("screaming", "SEO", "Screaming Frog SEO Spider/20.0"),
     # Archives
@@ -98,9 +89,7 @@ ROBOTS = [
     Sent("ia_archiver", "archive", "ia_archiver (+http://www.alexa.com/site/help/webmasters; crawler@alexa.com)"),
     # Previews, feeds, monitoring, libraries
     Sent("twitterbot", "other", "Twitterbot/1.0"),
-    Sent("linkedinbot", "other", "LinkedInBot/1.0 (compatible; Mozilla/5.0; Apache-HttpClient +http://www.linkedin.com)"),
     Sent("slackbot-linkexpanding", "other", "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)"),
-    Sent("telegrambot", "other", "TelegramBot (like TwitterBot)"),
     Sent("uptimerobot", "other", "Mozilla/5.0+(compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)"),
     Sent("scrapy", "other", "Scrapy/2.19.0 (+https://scrapy.org)"),
 ]  # fmt: skip
@@ -110,9 +99,7 @@ BROWSERS = [
     _LINUX,
     _MAC + _WEBKIT + ") " + _CHROME,
     _PIXEL,
-    "Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) " + _WEBKIT + ") " + _CHROME,
     _WINDOWS + " Edg/130.0.2849.46",
-    _WINDOWS + " OPR/114.0.0.0",
     "Opera/9.80 (Windows NT 6.1; WOW64) Presto/2.12.388 Version/12.18",
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:132.0) Gecko/20100101 Firefox/132.0",
     _IPHONE + " FxiOS/132.0 Mobile/15E148 Safari/605.1.15",
@@ -120,7 +107,6 @@ BROWSERS = [
     _IPHONE + " Version/17.5 Mobile/15E148 Safari/604.1",
     "Mozilla/5.0 (Windows NT 10.0; WOW64; Trident/7.0; rv:11.0) like Gecko",
     "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2; Trident/6.0)",
-    "Mozilla/5.0 (Linux; Android 9; CUBOT_X19) " + _WEBKIT + ") Chrome/130.0.0.0 Mobile Safari/537.36",
     "Lynx/2.9.0dev.12 libwww-FM/2.14 SSL-MM/1.4.1 GNUTLS/3.7.8",
     # Apps that show a page in themselves: a robots.txt may name their robots by the same word.
     _PIXEL.replace("Mobile Safari", "Mobile DuckDuckGo/5 Safari"),
@@ -130,7 +116,6 @@ BROWSERS = [
     _IPHONE + " Mobile/21F79 [FBAN/FBIOS;FBAV/485.1.0.45.110;FBBV/658316881;FBDV/iPhone14,5;FBMD/iPhone;FBSN/iOS;FBSV/17.5.1;FBSS/3;FBID/phone;FBLC/en_US;FBOP/5]",
     _IPHONE + " Mobile/21F79 LinkedInApp/9.30.1052",
     _WEBVIEW + " trill_360105 BytedanceWebview/d8a21c6 musical_ly_360105 TikTok 36.1.5",
-    _IPHONE + " Mobile/21F79 GSA/332.0.681031829 Safari/604.1",
 ]  # fmt: skip
 
 APPS_NAMED = (

@@ -39,15 +39,8 @@ WRONG = {
     "KOSTER_MEMORY_SITES": (0, *NOT_WHOLE),
     "KOSTER_REDIS_URL": (
         *("", 3, b"redis://a", "127.0.0.1:6379", "http://a", "redis:", "redis://", "redis://:1"),
-        *(
-            "redis://a:b",
-            "redis://a:70000",
-            "redis://a/b",
-            "redis://a/0/1",
-            "redis://[a",
-            "unix://",
-        ),
-        *("redis://a?timeout=1", "redis://a?decode_responses=1", "redis://a/0#1"),
+        *("redis://a:b", "redis://a:70000", "redis://a/b", "redis://a/0/1", "redis://[a"),
+        *("redis://a?timeout=1", "redis://a?decode_responses=1", "redis://a/0#1", "unix://"),
     ),
     "KOSTER_REDIS_PREFIX": ("", 3, b"a", "a b", "{a}", "a*", "a\n", "é"),
     "KOSTER_REDIS_TTL_SECS": (0, *NOT_WHOLE),
