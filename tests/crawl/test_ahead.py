@@ -39,7 +39,7 @@ class SlowQueue(BaseScheduler):
         return True
 
     def next_request(self) -> Request:
-        self.clock.secs += self.secs
+        self.clock.timers.rightNow += self.secs
         type(self).number += 1
         return Request(f"http://{self.number}.example/")
 

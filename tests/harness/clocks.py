@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from scrapy.crawler import Crawler
+from twisted.internet import task
 
 from harness.virtual import TestClock
 from scrapy_koster.crawl.clock import Clock, Instant
@@ -38,42 +38,25 @@ class StillClock(TestClock):
         return Instant(self.secs)
 
 
-@dataclass
-class _Timer:
-    when: float
-    call: Callable[[], object]
-    cancelled: bool = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
 class HandClock(Clock):
     """Goes on when it is told to, and then calls what is due."""
 
     def __init__(self) -> None:
-        self.secs = 0.0
-        self._timers: list[_Timer] = []
+        self.timers = task.Clock()
 
     @property
     def waiting(self) -> int:
         """How many timers are set."""
-        return sum(not timer.cancelled for timer in self._timers)
+        return len(self.timers.getDelayedCalls())
 
     def now(self) -> Instant:
-        return Instant(self.secs)
+        return Instant(self.timers.seconds())
 
     def call_later(self, secs: float, function: Callable[..., object], *args: Any) -> Any:
-        timer = _Timer(self.secs + secs, lambda: function(*args))
-        self._timers.append(timer)
-        return timer
+        return self.timers.callLater(secs, function, *args)
 
     def go_on(self, secs: float) -> None:
-        self.secs += secs
-        due = [timer for timer in self._timers if timer.when <= self.secs and not timer.cancelled]
-        self._timers = [timer for timer in self._timers if timer not in due]
-        for timer in due:
-            timer.call()
+        self.timers.advance(secs)
 
 
 def set_clock(crawler: Crawler, clock: Clock) -> None:
