@@ -85,10 +85,6 @@ def coded(coding: str, body: bytes) -> Build:
     return answering(Reply(200, body, headers={**TEXT, "Content-Encoding": coding}))
 
 
-def refusing(server: Server) -> Site:
-    return server.down()
-
-
 def chain(hops: int) -> Build:
     """So many redirects before the file."""
 
@@ -125,10 +121,6 @@ class NoTls(Site):
         writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
         await writer.drain()
         writer.close()
-
-
-def without_tls(server: Server) -> Site:
-    return server.opened(NoTls, "https")
 
 
 QUICK = {"KOSTER_TIMEOUT_SECS": 0.5}
@@ -199,11 +191,15 @@ ROWS: Sequence[Row] = (
     Row("a redirect to a 403", Means.RESTRICTED, to(Reply(403))),
     Row("a redirect to a 503", Means.DEFERRED, to(Reply(503))),
     # no answer, or none that can be read
-    Row("connection refused", Means.DEFERRED, refusing),
+    Row("connection refused", Means.DEFERRED, Server.down),
     Row("connection reset", Means.DEFERRED, answering(Reset())),
     Row("connection reset in the body", Means.DEFERRED, answering(Reset(200, PADDED, sent=150))),
     Row("connection closed without a word", Means.DEFERRED, answering(Raw())),
-    Row("no TLS where https is asked for", Means.DEFERRED, without_tls),
+    Row(
+        "no TLS where https is asked for",
+        Means.DEFERRED,
+        lambda server: server.opened(NoTls, "https"),
+    ),
     Row("garbage that is no HTTP", Means.DEFERRED, answering(Raw(body=b"\x00garbage\r\n\r\n"))),
     Row(
         "2 MB of header",

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 from unittest.mock import patch
 
 from scrapy.utils.reactor import is_reactor_installed
@@ -23,7 +23,7 @@ ALLOWED = ("/", "/page")
 FORBIDDEN = ("/secret", "/secret/page")
 _OF_ROBOTS = re.compile(r"/(robots\.txt|hop\d)$").match
 NAMES = ("late.invalid", "failing.invalid")
-"""Hosts of which `resolve` knows."""
+"""Hosts of which `resolving` knows."""
 LATE_SECS = 0.2
 _GROUPS = (
     "the answer to GET /robots.txt",
@@ -75,9 +75,8 @@ def _compared(row: Row) -> SiteFault:
     return SiteFault(_GROUPS[connection], row.answer, row.means, _at(row.build))
 
 
-def _answer(name: str, means: Means, handler: Any, scheme: str = "http") -> SiteFault:
-    build = answering(handler, scheme)
-    return SiteFault(_GROUPS[0], name, means, _at(build))
+def _answer(name: str, means: Means, handler: Any) -> SiteFault:
+    return SiteFault(_GROUPS[0], name, means, _at(answering(handler)))
 
 
 def _into_what_is_forbidden(server: Server) -> Site:
@@ -238,11 +237,11 @@ SETTINGS: Mapping[str, Any] = {
 TIMEOUTS = {True: 1.5, False: 20.0}
 """For sites that cannot be asked, and for the others: these answer, however slow the machine is."""
 
-Lookup: TypeAlias = Callable[..., Any]
 
-
-def resolver(real: Lookup) -> Lookup:
-    """What stands in place of socket.getaddrinfo, for the names in `NAMES`."""
+@contextmanager
+def resolving() -> Iterator[None]:
+    """Have all that looks up names know of those in `NAMES`, up to the end of the block."""
+    real = socket.getaddrinfo
 
     def lookup(host: Any, *arguments: Any, **named: Any) -> Any:
         name = host.decode() if isinstance(host, bytes) else host
@@ -253,14 +252,7 @@ def resolver(real: Lookup) -> Lookup:
             return real("127.0.0.1", *arguments, **named)
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
-    return lookup
-
-
-@contextmanager
-def resolving() -> Iterator[None]:
-    """Have all that looks up names know of these, up to the end of the block."""
     with ExitStack() as patched:
-        lookup = resolver(socket.getaddrinfo)
         patched.enter_context(patch.object(socket, "getaddrinfo", lookup))
         if is_reactor_installed():
             from twisted.internet import reactor
