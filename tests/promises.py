@@ -11,6 +11,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 TESTS = Path(__file__).parent
 PAGE = TESTS / "promises.md"
@@ -25,14 +26,22 @@ makes the table from the marks of the tests (`@pytest.mark.promise`). What pure 
 
 def promises() -> Iterator[tuple[str, str, str]]:
     """Yield the page, the words and the test of each mark."""
+    for path, test, (page, words) in marked_tests("promise"):
+        yield page, words, f"{path.relative_to(TESTS).as_posix()}::{test.name}"
+
+
+Test: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def marked_tests(mark: str) -> Iterator[tuple[Path, Test, list[str]]]:
+    """Yield the file, the test and the arguments of each mark of this name."""
+    name = f"pytest.mark.{mark}"
     for path in sorted(TESTS.rglob("test_*.py")):
-        for node in ast.parse(path.read_text("utf-8")).body:
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            for mark in node.decorator_list:
-                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.promise":
-                    page, words = (ast.literal_eval(part) for part in mark.args)
-                    yield page, words, f"{path.relative_to(TESTS).as_posix()}::{node.name}"
+        for test in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(test, Test):
+                for call in test.decorator_list:
+                    if isinstance(call, ast.Call) and ast.unparse(call.func) == name:
+                        yield path, test, [ast.literal_eval(part) for part in call.args]
 
 
 def table(found: Iterable[tuple[str, str, str]]) -> str:

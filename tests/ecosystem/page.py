@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from harness.documents import rows
+from promises import marked_tests
 
-TESTS = Path(__file__).parent.parent
-PAGE = TESTS.parent / "docs/ecosystem.md"
+PAGE = Path(__file__).parents[2] / "docs/ecosystem.md"
 HEAD = "| Plugin | Tested with | Result |\n|---|---|---|\n"
 
 
@@ -25,19 +25,11 @@ class Row(NamedTuple):
 
 def expected() -> list[Row]:
     """The rows that the tests ask for, without their versions."""
-    found = [row for path in sorted(TESTS.rglob("test_*.py")) for row in _rows_of(path)]
+    found = []
+    for _, test, names in marked_tests("beside"):
+        holds = (ast.get_docstring(test) or "").partition("\n\n")[0]
+        found.append(Row(": ".join(names), "", " ".join(holds.split()), test.name))
     return sorted(found, key=lambda row: row.beside.lower())
-
-
-def _rows_of(path: Path) -> Iterator[Row]:
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
-        for mark in node.decorator_list:
-            if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.beside":
-                names = [ast.literal_eval(name) for name in mark.args]
-                holds = (ast.get_docstring(node) or "").partition("\n\n")[0]
-                yield Row(": ".join(names), "", " ".join(holds.split()), node.name)
 
 
 def written() -> list[Row]:
