@@ -10,16 +10,7 @@ from functools import cache
 import pytest
 import scrapy
 from harness.crawling import Crawl, RecordingSpider
-from harness.documents import (
-    ROOT,
-    blocks,
-    code,
-    like,
-    rows,
-    section,
-    settings_of,
-    text,
-)
+from harness.documents import ROOT, blocks, code, like, rows, section, settings_of, text
 from scrapy.crawler import Crawler
 from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object

@@ -10,11 +10,9 @@ import pytest
 from harness.crawling import Crawl
 from harness.documents import ROOT, blocks, code, rows, section, settings_of, spider_of, text
 from harness.server import Server
-from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
 
 from scrapy_koster.commands.subcommands import SUBCOMMANDS
-from scrapy_koster.crawl.config import DEFAULTS
 
 README = text("README.md")
 [ENABLED] = [block for block in blocks(README, "python") if "class " not in block]
@@ -58,10 +56,10 @@ def test_it_has_each_command() -> None:
     assert sorted(named) == sorted(SUBCOMMANDS)
 
 
-def test_the_settings_and_the_parsers_it_names_exist() -> None:
+def test_the_parsers_it_names_exist() -> None:
+    """test_docs.py looks at the settings."""
+    assert PARSERS
     assert all(load_object(parser.strip('"')) for parser in PARSERS)
-    for name in re.findall(r"\b(?:KOSTER|ROBOTSTXT)_[A-Z_]+[A-Z]\b", README):
-        assert name in DEFAULTS or hasattr(default_settings, name), name
 
 
 def test_two_commands_set_it_up() -> None:
