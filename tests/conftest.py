@@ -16,7 +16,7 @@ from harness import virtual
 from harness.browser import browser, opened  # noqa: F401  # fixtures
 from harness.commands import in_a_process, robots, sites  # noqa: F401
 from harness.crawling import Crawl
-from harness.loops import Loop, choose_loop
+from harness.loops import BareLoop, Loop, ReactorLoop
 from harness.real_files import CORPUS, NO_CORPUS, File, real_files
 from harness.server import Server
 from harness.sizes import EXAMPLES, MANY_EXAMPLES
@@ -69,7 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     if config.getoption("many"):
         settings.load_profile("many")
-    config.stash[LOOP] = choose_loop(config)
+    has_reactor = config.pluginmanager.hasplugin("twisted")
+    config.stash[LOOP] = ReactorLoop() if has_reactor else BareLoop()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -8,11 +8,7 @@ from functools import partial
 from io import BufferedReader, BytesIO
 from typing import Any
 
-from harness.audit_logs import (
-    CHANGED,
-    FIRST,
-    SECOND,
-)
+from harness.audit_logs import CHANGED, FIRST, SECOND
 from scrapy_koster.audit.addresses import masked
 from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.judging import Files, Version

@@ -330,9 +330,7 @@ class Crawl:
                 outcome.raiseException()
         return [outcome for _, outcome in ended]
 
-    @staticmethod
-    async def sleep(seconds: float) -> None:
-        await sleep(seconds)
+    sleep = staticmethod(sleep)
 
     @staticmethod
     async def until(condition: Callable[[], object], *, seconds: float = 60.0) -> None:

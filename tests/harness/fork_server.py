@@ -24,8 +24,6 @@ IMPORTED = (
     "unittest",
     "scrapy.cmdline",
     "scrapy.crawler",
-    "scrapy.core.engine",
-    "scrapy.core.downloader.handlers.http11",
     "twisted.internet.asyncioreactor",
     "twisted.internet.epollreactor",
     "twisted.names.client",

@@ -159,11 +159,8 @@ async def _leaving_nothing(test: Test) -> None:
 
 def _pending() -> set[object]:
     """Whatever is going to run without being asked."""
-    return {*_delayed_calls(), *_asyncio_tasks_and_timers()}
-
-
-def _delayed_calls() -> list[Any]:
-    return list(_reactor().getDelayedCalls()) if is_reactor_installed() else []
+    delayed = _reactor().getDelayedCalls() if is_reactor_installed() else []
+    return {*delayed, *_asyncio_tasks_and_timers()}
 
 
 def _reactor() -> Any:
@@ -215,7 +212,3 @@ class _Errors(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._errors.append(self.format(record))
-
-
-def choose_loop(config: pytest.Config) -> Loop:
-    return ReactorLoop() if config.pluginmanager.hasplugin("twisted") else BareLoop()

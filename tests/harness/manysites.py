@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 BOUND_SECS = 10.0
-MAX_SITES = 60_000
 
 
 class Kind(Enum):
@@ -90,7 +89,6 @@ class ManySites:
 
     def __init__(self, *, sites: int, pages: int, answer_secs: float = 0.0) -> None:
         """*pages* of each; an answer takes *answer_secs*."""
-        assert sites <= MAX_SITES
         self.pages = pages
         self.count = sites * pages
         self.hits = bytearray(self.count)

@@ -282,9 +282,7 @@ class Server:
         self._sites.append(site)
         return site
 
-    @staticmethod
-    def gate() -> Gate:
-        return Gate()
+    gate = Gate
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run it in the server's thread and wait. Not for handlers: they are in that thread."""
