@@ -14,10 +14,8 @@ from harness.replies import Asked, Reply, redirect
 from harness.server import Server, Site
 from scrapy.http import Response
 
-from ecosystem.obeying import RULES, check_obeyed, html
+from ecosystem.obeying import GET, PATHS, RULES, check_obeyed, html
 
-GET = "pip install 'scrapy-koster[ecosystem]'"
-PATHS = ("/", "/open", "/private/page")
 CHROMIUM = shutil.which("chromium")
 
 

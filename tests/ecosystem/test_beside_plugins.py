@@ -10,10 +10,7 @@ from harness.crawling import Crawl, RecordingSpider
 from harness.server import Server
 from scrapy.http import Response
 
-from ecosystem.obeying import RULES, check_fetched, check_obeyed, html
-
-GET = "pip install 'scrapy-koster[ecosystem]'"
-PATHS = ("/", "/open", "/private/page")
+from ecosystem.obeying import GET, PATHS, RULES, check_fetched, check_obeyed, html
 
 
 @pytest.mark.beside("scrapy-rotating-proxies")

@@ -12,9 +12,8 @@ from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule, SitemapSpider
 
-from ecosystem.obeying import RULES, check_fetched, check_obeyed, links
+from ecosystem.obeying import PATHS, RULES, check_fetched, check_obeyed, links
 
-PAGES = ("/", "/open", "/private/page")
 POLICIES = {
     "dummy": "scrapy.extensions.httpcache.DummyPolicy",
     "RFC 2616": "scrapy.extensions.httpcache.RFC2616Policy",
@@ -27,7 +26,7 @@ async def test_autothrottle(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(200, RULES, delay=0.5)
     settings = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 0.05}
-    result = await crawl(urls=[site.url(path) for path in PAGES], settings=settings)
+    result = await crawl(urls=[site.url(path) for path in PATHS], settings=settings)
     check_obeyed(result, site, "/", "/open")
     assert result.seconds < 5
 
@@ -45,7 +44,7 @@ async def test_http_cache(crawl: Crawl, server: Server, policy: str) -> None:
         "HTTPCACHE_DIR": str(crawl.folder / "cache"),
         "HTTPCACHE_POLICY": POLICIES[policy],
     }
-    urls = [site.url(path) for path in PAGES]
+    urls = [site.url(path) for path in PATHS]
     check_obeyed(await crawl(urls=urls, settings=settings), site, "/", "/open")
     again = await crawl(urls=urls, settings=settings)
     check_obeyed(again, site, "/", "/open")
@@ -107,7 +106,7 @@ async def test_sitemap_spider(crawl: Crawl, server: Server) -> None:
     """Its pages obey. If it begins at a robots.txt, it fetches the file once more."""
     site = server.site()
     site.robots = f"{RULES}\nSitemap: {site.url('/sitemap.xml')}\n"
-    places = "".join(f"<url><loc>{site.url(path)}</loc></url>" for path in PAGES)
+    places = "".join(f"<url><loc>{site.url(path)}</loc></url>" for path in PATHS)
     sitemap = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{places}</urlset>'
     site.page("/sitemap.xml", Reply(200, sitemap, headers={"Content-Type": "application/xml"}))
     result = await crawl(Mapped, arguments={"sitemap_urls": [site.url("/robots.txt")]})

@@ -67,16 +67,13 @@ class Popen(TextPopen):
         return int(struct.unpack("i", told)[0])
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
-        if wait_flags and not self._has_ended():
+        poll = select.poll()  # select() knows no descriptor past 1,023
+        poll.register(self._told, select.POLLIN)
+        if wait_flags and not poll.poll(0):
             return 0, 0
         status = self._read()
         os.close(self._told)
         return self.pid, status
-
-    def _has_ended(self) -> bool:
-        poll = select.poll()  # select() knows no descriptor past 1,023
-        poll.register(self._told, select.POLLIN)
-        return bool(poll.poll(0))
 
     def _internal_poll(self, *_rest: object, **_more: object) -> int | None:
         if self.returncode is None:

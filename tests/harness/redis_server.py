@@ -87,15 +87,12 @@ class RedisServer:
             end = time.monotonic() + BOUND_SECS
             while not _answers(asking):
                 if self._process.poll() is not None:
-                    self._has_ended()
+                    log = (self.folder / "log").read_text()
+                    if self._tls and "Failed finding TLS support" in log:
+                        pytest.skip(NO_TLS)
+                    pytest.fail(log)
                 assert time.monotonic() < end
                 time.sleep(0.02)
-
-    def _has_ended(self) -> None:
-        log = (self.folder / "log").read_text()
-        if self._tls and "Failed finding TLS support" in log:
-            pytest.skip(NO_TLS)
-        pytest.fail(log)
 
     def stop(self) -> None:
         """End it at once; a later start has the same port, and no data."""
@@ -136,7 +133,6 @@ def need_redis() -> str:
 @contextmanager
 def redis_server(*options: str, tls: bool = False, **client: Any) -> Iterator[RedisServer]:
     """A server of these options, up to the end of the block."""
-    need_redis()
     server = RedisServer(*options, tls=tls)
     try:
         server.start(**client)
@@ -146,17 +142,12 @@ def redis_server(*options: str, tls: bool = False, **client: Any) -> Iterator[Re
 
 
 @cache
-def _started() -> RedisServer:
+def common_server() -> RedisServer:
+    """The one that tests share which have keys of their own."""
     server = RedisServer()
     atexit.register(server.remove)
     server.start()
     return server
-
-
-def common_server() -> RedisServer:
-    """The one that tests share which have keys of their own."""
-    need_redis()
-    return _started()
 
 
 @contextmanager
