@@ -68,6 +68,10 @@ def test_scrapy_has_it(name: str) -> None:
     assert has(found, attribute) if isinstance(found, type) else hasattr(found, attribute), gone
 
 
+def test_there_are_few() -> None:
+    assert len(NEEDED) + len(OPTIONAL) <= 15
+
+
 def used(path: Path) -> Iterator[tuple[str, ast.AST]]:
     """The attributes of other objects in a file: their names, and the expression before."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -1,4 +1,4 @@
-"""How entangled the package is: what a reader can hold in mind.
+"""How large and how entangled the package is: what a reader can hold in mind.
 
 The complexity of functions is ruff's to judge (C90, in pyproject.toml).
 """
@@ -11,10 +11,13 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "scrapy_koster"
 FILES = sorted(SOURCE.rglob("*.py"))
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 FAN_OUT_MOST = 24
 ASSEMBLERS = {"crawl.assembly"}
 """A module that puts others together: its functions are long lists, and simple."""
+LISTS = {"report.tables"}
+"""A module whose function is one long list: the tables of the report."""
 FAN_IN_MOST = 12
 FOUNDATIONS = {
     "crawl.clock", "crawl.config", "crawl.messages.log", "crawl.sites",
@@ -41,6 +44,18 @@ def imports() -> dict[str, set[str]]:
             if module and module.startswith(prefix)
         }
     return found
+
+
+def test_no_file_and_no_function_is_too_long() -> None:
+    for path in FILES:
+        source = path.read_text("utf-8")
+        assert len(source.splitlines()) <= 400, path.name
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, FUNCTIONS) and name_of(path) not in ASSEMBLERS | LISTS:
+                has_docstring = ast.get_docstring(node) is not None and len(node.body) > 1
+                first, last = node.body[has_docstring].lineno, node.end_lineno
+                assert last is not None
+                assert last - first < 40, (path.name, node.name)
 
 
 def test_no_module_needs_too_many_others() -> None:
