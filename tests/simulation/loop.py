@@ -28,6 +28,16 @@ else:
     _AbstractLoop = asyncio.AbstractEventLoop
 
 
+class _Resolving(asyncio.Future[Any]):
+    """A call of the resolver. Nobody waits for the thread of one that is cancelled."""
+
+    timer: asyncio.TimerHandle
+
+    def cancel(self, msg: Any = None) -> bool:
+        self.timer.cancel()
+        return super().cancel(msg)
+
+
 class Loop(_AbstractLoop):  # type: ignore[misc]
     """What asyncio, Twisted and Scrapy ask of a loop, and nothing else: no sockets, no threads."""
 
@@ -126,17 +136,15 @@ class Loop(_AbstractLoop):  # type: ignore[misc]
 
     def run_in_executor(self, _executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
         """Call the resolver: nothing else is called in a thread of asyncio."""
-        future = self.create_future()
+        future = _Resolving(loop=self)
 
         def call() -> None:
-            if future.done():
-                return
             try:
                 future.set_result(func(*args))
             except Exception as error:  # noqa: BLE001  # what it raises is its caller's
                 future.set_exception(error)
 
-        self.call_later(_RESOLVER_SECS, call)
+        future.timer = self.call_later(_RESOLVER_SECS, call)
         return future
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
