@@ -12,7 +12,8 @@ Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, Any]
 
 FIELDS = ("client", "time", "request", "status", "size", "agent", "host")
 
-# No part of a pattern matches the character that follows it, so a match takes linear time.
+# A part of a pattern excludes the character after it, or a lookahead ends the part. So a match takes
+# linear time.
 _QUOTED = rb"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*"
 _COMMON = (
     # The first word is a virtual host (%v:%p of Apache) if the second is like an address: it has a
@@ -29,8 +30,8 @@ _BALANCER = (
     # sent, request, agent.
     rb"^(?:[a-z0-9]+ )?(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[^ \n]* [^ \n]+ "
     rb"(?P<client>[^ \n]+):\d+ [^ \n]+ [-\d.]+ [-\d.]+ [-\d.]+ (?P<status>\d{3}|-) [^ \n]+ "
-    rb"\d+ (?P<size>\d+) \"(?P<request>[^ \"\n]+ (?:https?://(?P<host>[^/: \"\n]*))?[^\"\n]*)\" "
-    rb"\"(?P<agent>" + _QUOTED + rb")\"[^\n]*\n"
+    rb"\d+ (?P<size>\d+) \"(?P<request>[^ \"\n]+ (?:https?://(?P<host>[^/: \"\n]*)(?=[/: \"]))?"
+    rb"[^\"\n]*)\" \"(?P<agent>" + _QUOTED + rb")\"[^\n]*\n"
 )
 
 _TIME_LOCAL = rb"\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}"

@@ -331,6 +331,7 @@ def _logged(text: str) -> None:
     for kind in (COMMON, BALANCER, _NGINX, JsonFormat(), W3cFormat()):
         kind.rows(octets)
     W3cFormat().rows(b"#Fields: date time cs-uri-stem x y\n" + octets)
+    BALANCER.rows(b'2026-11-21T20:00:00Z app/a 1.2.3.4:5 - 0 0 0 200 200 1 2 "G http://' + octets)
     method_and_path(octets)
     Namer([]).named(text)
 
