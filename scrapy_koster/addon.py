@@ -88,8 +88,8 @@ def _wrap_scheduler(settings: BaseSettings) -> None:
     """Set SCHEDULER to our scheduler, and KOSTER_FALLBACK_SCHEDULER to the user's scheduler.
 
     If SCHEDULER is a DeferringScheduler already, no setting changes. If KOSTER_FALLBACK_SCHEDULER
-    is set already, only SCHEDULER changes. If not, raises TypeError for a SCHEDULER that is no
-    BaseScheduler.
+    is set already, only SCHEDULER changes. If KOSTER_FALLBACK_SCHEDULER is unset, raises TypeError
+    for a SCHEDULER that is no BaseScheduler.
     """
     scheduler = load_object(settings["SCHEDULER"])
     if DeferringScheduler in getattr(scheduler, "__mro__", ()):

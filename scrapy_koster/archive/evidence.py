@@ -58,10 +58,11 @@ class Evidence:
         self._written: dict[object, None] = {}
 
     def add(self, attempt: Attempt) -> tuple[Known, int]:
-        """Write *attempt*. Return the result, and the number of written records.
+        """Write *attempt*. Return its copy or failure, and the number of written records.
 
-        The copy in the result has the ID of its record. A result from the storage is written only
-        once. Raises OSError if *attempt* cannot be written.
+        The returned copy has the ID of its record. A copy or failure from the storage is written
+        once: later it is returned unchanged, with the number 0. Raises OSError if *attempt* cannot
+        be written.
         """
         outcome = attempt.site, learnt(attempt.known)
         if not attempt.exchanges and outcome in self._written:

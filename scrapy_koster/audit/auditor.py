@@ -65,7 +65,7 @@ class Auditor(dict[str, AuditedRobot]):
         super().__init__()
         self.files = files
         self.unseen_until = float("-inf")
-        """Time until which a new robot may have fetched the file, unknown to the audit.
+        """Until this time, a new robot may have fetched the file in a line that was not counted.
 
         This is the time of the first line, or the last time of a robot merged into ``rest``.
         """
@@ -106,7 +106,7 @@ class Auditor(dict[str, AuditedRobot]):
             del self[robot.name]
 
     def take(self, visits: Iterable[Visit], *, late: bool = False) -> None:
-        """Judge and count visits. Visits out of order (*late*) do not count for the pace."""
+        """Judge and count visits. Visits out of order (*late*) count for days, not for gaps."""
         answer_to = self.judge.answer
         for visit in visits:
             secs, name, client, request, status, _ = visit

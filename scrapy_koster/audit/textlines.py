@@ -12,8 +12,8 @@ Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, Any]
 
 FIELDS = ("client", "time", "request", "status", "size", "agent", "host")
 
-# A part of a pattern excludes the character after it, or a lookahead ends the part. So a match takes
-# linear time.
+# A part excludes the character after it, or a lookahead ends the part. So a match takes linear
+# time.
 _QUOTED = rb"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*"
 _COMMON = (
     # The first word is a virtual host (%v:%p of Apache) if the second is like an address: it has a

@@ -154,7 +154,7 @@ def seen_in_order(record: Record) -> Iterator[Seen]:
     for _, rule, by in shadows:
         if by not in opening:
             if rule.field == by.field and not is_alike:
-                continue  # by RFC 9309, ``rule`` can override a rule of the other kind
+                continue  # by RFC 9309, an Allow rule can still override a Disallow, and vice versa
             code = "K048" if rule.field == by.field else "K047"
             said = "{} has no effect after line {}: {}"
             yield Seen(code, rule.number, 1, said, (rule.value, by.number, by.value))

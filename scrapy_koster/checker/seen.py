@@ -28,7 +28,7 @@ class Seen(NamedTuple):
     said: str
     texts: tuple[bytes | int, ...] = ()
     readings: tuple[Standard, ...] = ()
-    """The standards to which the finding applies. If empty, the standards of the code."""
+    """The standards to which the finding applies. If empty, the standards of its ``Check``."""
 
 
 class SourceLine(NamedTuple):

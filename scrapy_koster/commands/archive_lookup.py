@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from scrapy_koster.archive.folder import Folder
 
 _TRUSTED = ("scrapy_koster.", "scrapy.robotstxt.")
-"""Prefixes of parsers that an archive can choose. For another parser, your own KOSTER_PARSER must
-have the same value."""
+"""Prefixes of paths of parsers. An archive can choose these parsers. Any other parser is used only
+if your own KOSTER_PARSER is the same parser."""
 
 
 def archived_basis(folder: Folder, site: Site, time: float, *, settings: Settings) -> Basis | None:

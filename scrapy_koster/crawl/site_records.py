@@ -27,7 +27,7 @@ class SiteRecords:
         self._limit = limit
         self._forget = forget
         self._states: OrderedDict[str, SiteState] = OrderedDict()
-        """The states by origin without a default port, the most recently used last."""
+        """The states by origin, without the port if it is the default; the last used last."""
 
     def __len__(self) -> int:
         return len(self._states)

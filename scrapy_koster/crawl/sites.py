@@ -178,7 +178,7 @@ class Sites:
         """Move the site after an attempt, and end the waits of requests that can be decided now."""
         step = self.current_step(state)
         if isinstance(step, Defer) and step.failure.attempts == 1:
-            # A first attempt that hangs must leave idle time for a second attempt.
+            # A first attempt that hung may have used up the idle time. A second attempt needs some.
             self.idle_timeout.begin_anew()
         self._move(state, *moved_by(step))
         self.look(state)

@@ -53,7 +53,7 @@ SURVEY_SETTINGS: dict[str, Any] = {
 
 
 class SurveyAddon:
-    """Enables SurveyMiddleware after KosterMiddleware, and RobotsReport.
+    """Enables RobotsReport, and SurveyMiddleware directly after KosterMiddleware.
 
     This add-on must be the last, because other add-ons may add KosterMiddleware.
     """

@@ -265,7 +265,7 @@ def _expiry(life_secs: float | None, status: int, *, now: float, policy: Policy)
     """Return the time when a copy that is received *now* expires.
 
     *life_secs* is the result of ``stated_life``. A stated life is kept within the bounds of the
-    policy. The default of the policy has no bounds.
+    policy. The bounds do not apply to the default life of the policy.
     """
     # 3.4: "If no cache-control directives are present robots should default to
     # an expiry of 7 days."

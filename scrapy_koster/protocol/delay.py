@@ -27,7 +27,7 @@ class Delay(NamedTuple):
     """The requested time between two visits, and its line in the robots.txt."""
 
     secs: float
-    """From the start of a visit to the start of the next visit, in seconds."""
+    """The least time between two visits, in seconds. ``crawl/pacing`` decides how it is counted."""
     line: Line | None
     """None if the parser does not name the line."""
 

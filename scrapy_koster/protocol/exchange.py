@@ -43,7 +43,7 @@ class Exchange:
     protocol: str | None
     """The version, such as "HTTP/1.1", or None if the download handler does not report it."""
     address: str | None
-    """The IP address of the server, or None if the download handler does not report it."""
+    """The IP address of the server. None through a proxy, or if the handler does not report it."""
     digest: str
 
     def __repr__(self) -> str:

@@ -12,8 +12,8 @@ _SECONDS = re.compile(r'("?)([0-9]+)\1')
 
 # RFC 9111 1.2.2: a number too great to represent is taken as 2^31.
 _MOST_SECONDS = 2.0**31
-# Dates of RFC 9110 5.6.7 have at most 33 characters. A text longer than this limit is not parsed,
-# because int() is slow for a very long year.
+# A longer text is not parsed, because int() is slow for a very long year. Dates of RFC 9110 5.6.7
+# have at most 33 characters.
 _DATE_CHARS = 100
 
 

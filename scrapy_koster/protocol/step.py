@@ -56,7 +56,10 @@ class Pass(_Failed):
 
 
 class Refuse(_Failed):
-    """Refuse requests without a robots.txt: deferring is disabled, or its time limit is over."""
+    """Refuse requests, because no robots.txt was retrieved.
+
+    Deferring is disabled, its time limit is over, or the host does not exist.
+    """
 
 
 Step: TypeAlias = Obey | Ask | Defer | Pass | Refuse

@@ -115,6 +115,7 @@ async def test_the_settings_that_decide_are_told_and_no_secret(
     written = gzip.decompress(path.read_bytes())
     assert b"/moved" in written
     assert b"User-Agent: " in written
+    assert b"WARC-IP-Address" not in written  # it would be the proxy's
     for secret in ("s3cr3t", "pa@ss", "user:", "someone:", "alice:", "Authorization", "Cookie"):
         assert secret.encode() not in written
 

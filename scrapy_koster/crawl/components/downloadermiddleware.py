@@ -247,8 +247,8 @@ class KosterMiddleware:
 def check_built(crawler: Crawler) -> None:
     """Raise RuntimeError if the crawl has no middleware for robots.txt.
 
-    Another add-on, the settings or a subclass may have removed KosterMiddleware. Scrapy's own
-    middleware is accepted.
+    Another add-on, or the settings, may have removed KosterMiddleware. Scrapy's own middleware is
+    accepted.
     """
     for kind in (KosterMiddleware, RobotsTxtMiddleware):
         if crawler.get_downloader_middleware(kind) is not None:

@@ -129,7 +129,8 @@ class Transfer:
             if "proxy" not in request.meta and response.ip_address is not None:
                 self.address = str(response.ip_address)
             if self.config.archive:
-                self.exchanges.append(_exchange_of(request, response, began, self._digest))
+                exchange = _exchange_of(request, response, began, self._digest, self.address)
+                self.exchanges.append(exchange)
             tell(signals.response_downloaded, response=response)
         finally:
             tell(signals.request_left_downloader)
@@ -273,7 +274,9 @@ def _answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAn
     )
 
 
-def _exchange_of(request: Request, response: Response, began: float, digest: str) -> Exchange:
+def _exchange_of(
+    request: Request, response: Response, began: float, digest: str, address: str
+) -> Exchange:
     """Return *request* and *response* for the archive."""
     return Exchange(
         url=request.url,
@@ -284,7 +287,7 @@ def _exchange_of(request: Request, response: Response, began: float, digest: str
         body=response.body,
         is_cut="download_stopped" in response.flags,
         protocol=response.protocol,
-        address=None if response.ip_address is None else str(response.ip_address),
+        address=address or None,
         digest=digest,
     )
 

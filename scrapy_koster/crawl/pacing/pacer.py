@@ -9,9 +9,9 @@ process may visit the host, too. Then one request gets the turn, which lasts for
 visit begins when the request is sent. If the turn is over by then, for example because the request
 waited in its slot, the visit is claimed again.
 
-The delay counts from the response, or from 0.5 s after sending if this is earlier: by then, the
-site has received the request. For a robots.txt, the delay always counts from the response. In
-any case, the next visit waits for the response.
+The next visit waits for the response. The delay before the next visit counts from the response, or
+from 0.5 s after sending if that is earlier: by then, the site has received the request. After a
+robots.txt, the delay always counts from the response.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class Pacer:
         return host if decision.allowed else None
 
     def has_waiting(self) -> bool:
-        """Return whether requests wait for a host. The crawl is idle, so log a long wait."""
+        """Return whether requests wait for a host. Called if the crawl is idle: log a long wait."""
         waiting = [host for host in self._hosts.values() if self._is_awaited(host)]
         now = self._clock.now()
         if waiting and now >= self._tell_at:
