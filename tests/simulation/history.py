@@ -14,11 +14,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from scrapy_koster.crawl.parking.redis_backup import REST_SECS
 from simulation.fakeredis import Data
 from simulation.ledger import Ledger
 from simulation.loop import Clock
 from simulation.plan import Plan, settings
-from simulation.process import JOURNAL_RESTS_SECS, Process
+from simulation.process import Process
 from simulation.queues import JobDir, numbers_in_redis
 from simulation.store import Disk
 from simulation.watch import Watch
@@ -96,7 +97,7 @@ class History:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._folder: Path | None = None
         self._jobdir: JobDir | None = None
-        self._runs = self._steps = 0
+        self._steps = 0
         self._horizon = _TROUBLE_SECS + _CALM_SECS
         self._workers = workers
 
@@ -109,7 +110,7 @@ class History:
             self._begin()
             while self._go_on():
                 pass
-            self._end()
+            self.ledger.sum_up(self._durable())
         finally:
             for process in self.processes:
                 self._bury(process)
@@ -137,8 +138,7 @@ class History:
             self, f"p{len(self.processes)}", start=start, jobdir=self._jobdir, share=share
         )
         self.processes.append(process)
-        self._runs += 1
-        self._tell(process, "begins", "")
+        self.tell(process, "begins", "")
         asyncio._set_running_loop(process.loop)
         process.begin()
 
@@ -158,16 +158,13 @@ class History:
             return True
         self._rest()
         when = self._next()
-        if when is None:
-            stuck = [each.name for each in self.processes if not each.ended]
-            if stuck:
-                self.watch.broken("each crawl ends", None, f"{stuck} wait for nothing")
+        if when is None or when > self._horizon:
+            names = [each.name for each in self.processes if not each.ended]
+            if names or when is not None:
+                said = f"{names} after {clock.now} s; next at {when}"
+                self.watch.broken("each crawl ends", None, said)
                 self._check()
             return self._next_run()
-        if when > self._horizon:
-            names = [each.name for each in self.processes if not each.ended]
-            self.watch.broken("each crawl ends", None, f"{names} after {clock.now} s")
-            self._check()
         clock.now = when
         return True
 
@@ -192,8 +189,7 @@ class History:
             self._steps += 1
             if self._steps > _STEPS:
                 self.watch.broken("each crawl ends", process, f"after {_STEPS} steps")
-            if self.watch.found is not None:
-                self._check()
+            self._check()
             if not self._is_due(process):
                 break
 
@@ -209,7 +205,7 @@ class History:
 
     def _crawl_ended(self, process: Process) -> None:
         process.checked = True
-        self._tell(process, "has ended", "")
+        self.tell(process, "has ended", "")
         assert process.main is not None
         if process.main.exception() is not None:
             self.watch.broken("each crawl ends", process, repr(process.main.exception()))
@@ -258,7 +254,7 @@ class History:
             case "lag":
                 self._set(self.disk, "lag", chance.choice((0.5, 2.0, 15.0)), secs, 0.0)
             case "forget":
-                self._tell(None, "the storage forgets", "")
+                self.tell(None, "the storage forgets", "")
                 self.disk.forget()
             case "redis":
                 self._redis_fails(secs)
@@ -266,7 +262,7 @@ class History:
     def _redis_fails(self, secs: float) -> None:
         match self._redis_chance.choice(("away", "away", "unanswered", "refuses", "forgets")):
             case "forgets":
-                self._tell(None, "Redis forgets", "")
+                self.tell(None, "Redis forgets", "")
                 self.redis.forget()
                 self.ledger.forgotten()
             case how:
@@ -283,14 +279,14 @@ class History:
         running = [each for each in self.processes if not each.ended and each.is_open]
         if running:
             process, secs = self.user.choice(running), self.user.choice((1.0, 6.0, 40.0, 100.0))
-            self._tell(process, f"is paused by its user for {secs} s", "")
+            self.tell(process, f"is paused by its user for {secs} s", "")
             asyncio._set_running_loop(process.loop)
             process.crawler.engine.pause()
             self.at(self.clock.now + secs, partial(self._go_on_by_user, process))
 
     def _go_on_by_user(self, process: Process) -> None:
         if not process.ended:
-            self._tell(process, "goes on", "")
+            self.tell(process, "goes on", "")
             asyncio._set_running_loop(process.loop)
             process.resumed_at = self.clock.now
             process.crawler.engine.unpause()
@@ -302,13 +298,13 @@ class History:
             return
         decided = [moment - process.wall() for moment in process.moments()]
         secs = stalls.choice([0.001, 0.03, *(secs for secs in decided if 0 < secs < _STALL_SECS)])
-        self._tell(process, f"stands still for {secs} s", "")
+        self.tell(process, f"stands still for {secs} s", "")
         self.clock.now += secs + 0.001
         self.stood_still_at = self.clock.now
 
     def _set(self, where: Any, name: str, value: Any, secs: float, after: Any) -> None:
         said = "true" if name == "lies" else value
-        self._tell(None, f"{type(where).__name__} {name} = {said} for {secs} s", "")
+        self.tell(None, f"{type(where).__name__} {name} = {said} for {secs} s", "")
         setattr(where, name, value)
         self.at(self.clock.now + secs, lambda: setattr(where, name, after))
 
@@ -323,24 +319,24 @@ class History:
             case "kill":
                 process.doomed = chance.choice((0, 0, 1, 5, 30))
             case "stop":
-                self._tell(process, "is stopped", "")
+                self.tell(process, "is stopped", "")
                 process.stopped = True
                 asyncio._set_running_loop(process.loop)
                 process.loop.create_task(process.crawler.stop())
             case "pause":
                 secs = chance.choice((2.0, 12.0, 40.0, 90.0))
-                self._tell(process, f"is paused for {secs} s", "")
+                self.tell(process, f"is paused for {secs} s", "")
                 process.paused_until = self.clock.now + secs
                 process.disturbed_at = process.paused_until
             case "jump":
                 process.offset += chance.choice(_JUMPS)
                 process.disturbed_at = max(process.disturbed_at, self.clock.now)
-                self._tell(process, f"has its clock at {process.offset:+}", "")
+                self.tell(process, f"has its clock at {process.offset:+}", "")
 
     def _kill(self, process: Process) -> None:
         if process.ended:
             return
-        self._tell(process, "is killed", "")
+        self.tell(process, "is killed", "")
         parked = self._written(process)
         process.die()
         again = self._jobdir.killed() if self._jobdir is not None else set()
@@ -363,7 +359,7 @@ class History:
             return set()
         if self.queue_kind == "jobdir":
             return self.ledger.parked(process, self.clock.now)
-        trouble = max(process.outlasted_at, process.journal_failed_at + JOURNAL_RESTS_SECS)
+        trouble = max(process.outlasted_at, process.journal_failed_at + REST_SECS)
         if self.redis.failing or trouble > self.clock.now - _WRITTEN_SECS:
             return set()
         return self.ledger.parked(
@@ -382,8 +378,8 @@ class History:
             for task in tasks:
                 task.cancel()
             process.loop.clear()
-            while process.loop.run_ready():
-                pass
+            while process.loop.due() == self.clock.now:
+                process.loop.run_one()
         self.burying = False
         process.loop.clear()
 
@@ -396,17 +392,13 @@ class History:
 
     def _next_run(self) -> bool:
         """Begin the next run, if a queue that survives has something for one."""
-        if self.queue_kind == "memory" or self._runs >= _RUNS + self._workers:
+        if self.queue_kind == "memory" or len(self.processes) >= _RUNS + self._workers:
             return False
-        if not set(self._durable()) and self._runs:
+        if not set(self._durable()) and self.processes:
             return False
         self._horizon = max(self._horizon, self.clock.now + _CALM_SECS)
         self._spawn(0 if self.queue_kind == "jobdir" else None)
         return True
-
-    def _end(self) -> None:
-        self.ledger.sum_up(self._durable())
-        self._check()
 
     def went_wrong(self, said: str) -> None:
         """An error was logged."""
@@ -417,8 +409,6 @@ class History:
 
     def tell(self, process: Process | None, what: str, of: Any) -> None:
         self.told.append((self.clock.now, process.name if process else "", what, of))
-
-    _tell = tell
 
     def counts(self) -> Counter[str]:
         """Return how many of what there was."""

@@ -18,8 +18,7 @@ _RESOLVER_SECS = 0.005
 class Clock:
     """The time of all processes, in seconds; it stands still while anything runs."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    now = 0.0
 
 
 if TYPE_CHECKING:
@@ -41,11 +40,7 @@ class _Resolving(asyncio.Future[Any]):
 class Loop(_AbstractLoop):  # type: ignore[misc]
     """What asyncio, Twisted and Scrapy ask of a loop, and nothing else: no sockets, no threads."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        failed: Callable[[dict[str, Any]], None],
-    ) -> None:
+    def __init__(self, clock: Clock, failed: Callable[[dict[str, Any]], None]) -> None:
         """*failed* takes what nobody caught."""
         self._clock = clock
         self._failed = failed
@@ -77,13 +72,6 @@ class Loop(_AbstractLoop):  # type: ignore[misc]
             handle = self._ready.popleft()
             if not handle.cancelled():
                 handle._run()
-
-    def run_ready(self) -> bool:
-        """Run the next callback that waits for nothing; return whether there was one."""
-        if self._ready:
-            self.run_one()
-            return True
-        return False
 
     def timers(self) -> list[asyncio.TimerHandle]:
         """Return the timers that are set."""

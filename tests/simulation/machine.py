@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from twisted.logger import globalLogPublisher
@@ -18,11 +18,10 @@ from twisted.logger import globalLogPublisher
 from simulation.history import History
 from simulation.parts import Scraper
 from simulation.threads import SimulatedThreads
+from simulation.watch import Broken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from twisted.logger import ILogObserver
 
 _FAST = "/dev/shm"
 _CRAWL = "scrapy_koster.crawl"
@@ -64,10 +63,8 @@ class Machine:
         self._errors.told = history.went_wrong
         try:
             history.run()
-        except AssertionError as error:
-            if history.watch.found is None:
-                raise
-            assert error is history.watch.found  # noqa: PT017
+        except Broken:
+            assert history.watch.found is not None
         except Exception as error:
             raise RuntimeError(f"the simulation itself failed in seed {seed}") from error
         return history
@@ -110,7 +107,7 @@ def machine() -> Iterator[Machine]:
             stack.enter_context(patch.object(logger, "handlers", [errors]))
             stack.enter_context(patch.object(logger, "propagate", False))
             logger.manager._clear_cache()  # type: ignore[attr-defined]
-        observer = cast("ILogObserver", errors.observe)
+        observer: Any = errors.observe
         globalLogPublisher.addObserver(observer)
         stack.callback(globalLogPublisher.removeObserver, observer)
         gc_was = gc.isenabled()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -119,9 +118,10 @@ class Scraper:
         process.history.ledger.ended(request, process, result)
         downloads: list[Request] = []
         if isinstance(result, Response):
-            for found in process.history.plan.found_on(request, process):
-                self._crawler.engine.crawl(found)
-            downloads = process.history.plan.pictures_on(request)
+            node = process.history.plan.nodes[request.meta["n"]]
+            for link in node.links:
+                self._crawler.engine.crawl(link.request())
+            downloads = [picture.request() for picture in node.pictures]
         if downloads:
             process.loop.create_task(self._pipeline(downloads, request, done))
         else:
@@ -151,6 +151,3 @@ class Scraper:
         done.callback(None)
         if self._closing is not None and self.slot.is_idle():
             self._closing.callback(None)
-
-
-Handler = Callable[..., Any]

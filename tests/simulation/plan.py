@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import Request
 
 from simulation.web import PREFIXES
-
-if TYPE_CHECKING:
-    from simulation.process import Process
 
 Start = list[tuple[float, Callable[[], Request]]]
 
@@ -75,12 +72,6 @@ class Plan:
     def start(self, share: int, of: int) -> Start:
         """Return what the *share*-th *of* so many spiders starts with."""
         return [(node.wait, node.request) for node in self.roots[share::of]]
-
-    def found_on(self, request: Request, process: Process) -> list[Request]:
-        return [node.request() for node in self.nodes[request.meta["n"]].links]
-
-    def pictures_on(self, request: Request) -> list[Request]:
-        return [node.request() for node in self.nodes[request.meta["n"]].pictures]
 
 
 def settings(chance: Random) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -28,7 +28,6 @@ from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
-from scrapy_koster.crawl.parking.redis_backup import REST_SECS
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import given_up_at
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.site import Site
     from simulation.history import History
 
-JOURNAL_RESTS_SECS = REST_SECS
 _QUEUES = {"memory": InMemory, "jobdir": OnDisk, "redis": InRedis}
 
 
@@ -79,12 +77,6 @@ class Crawler:
 
     def get_downloader_middleware(self, kind: type) -> Any:
         return self.koster if isinstance(self.koster, kind) else None
-
-    def get_extension(self, kind: type) -> None:
-        return None
-
-    def get_spider_middleware(self, kind: type) -> None:
-        return None
 
     async def crawl(self) -> None:
         self.engine = ExecutionEngine(self, lambda _: self.stop())  # type: ignore[arg-type]

@@ -149,9 +149,6 @@ class _RedisDupefilter(RFPDupeFilter):  # type: ignore[misc]
     def request_fingerprint(self, request: Request) -> str:
         return f"{request.meta['n']} {request.url}"
 
-    def clear(self) -> None:
-        pass
-
 
 class InRedis(RedisScheduler):  # type: ignore[misc]
     """That of scrapy-redis, over the server that is simulated."""

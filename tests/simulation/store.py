@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -150,11 +150,6 @@ class Store:
         self._told.failed_at = self._disk.clock.now
         return liar.choice(lies)
 
-    def get(self, site: Site) -> Any:
-        found = self._call().known.get(site)
-        self._answer()
-        return self._lie(_WRONG, 0.5, found)
-
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Any:
@@ -200,15 +195,6 @@ class Store:
         claim = disk.claims.get(site)
         if claim is not None and claim.owner == owner:
             del disk.claims[site]
-
-    def robots(self) -> list[str]:
-        return [""]
-
-    def sites(self) -> Iterator[tuple[Site, Known]]:
-        return iter(list(self._disk.known.items()))
-
-    def forget(self, site: Site) -> bool:
-        return self._disk.known.pop(site, None) is not None
 
     def close(self) -> None:
         self._answer()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -102,20 +101,19 @@ class Watch:
         self._history.tell(process, "fetches", request)
         if process.dead:
             return
-        states = self._states(process, _origin(request.url))
-        found = [self._forbidden(process, state, request) for state in states]
-        if all(found):
-            self.broken("nothing is fetched that is not allowed", process, f"{request}: {found}")
+        state = process.states.get(_origin(request.url))
+        why = "its site is not known" if state is None else self._forbidden(process, state, request)
+        if why:
+            self.broken("nothing is fetched that is not allowed", process, f"{request}: {why}")
 
     def sent(self, process: Process, request: Request) -> None:
         """A page or a robots.txt is sent, which may be long after it was allowed."""
-        states = self._states(process, _origin(request.url))
-        if not urlsplit(request.url).path.endswith(".txt"):
-            copies = [state.known for state in states]
-            if all(map(partial(self._forbids_now, process, request), copies)):
-                self.broken("nothing is sent that a newer file forbids", process, f"{request}")
+        state = process.states.get(_origin(request.url))
+        is_page = not urlsplit(request.url).path.endswith(".txt")
+        if is_page and (state is None or self._forbids_now(process, request, state.known)):
+            self.broken("nothing is sent that a newer file forbids", process, f"{request}")
         if self._history.paced:
-            self._visits(process, states, request)
+            self._visits(process, state, request)
 
     @staticmethod
     def _forbids_now(process: Process, request: Request, known: object) -> bool:
@@ -126,13 +124,13 @@ class Watch:
             and forbids(known.status, known.body, urlsplit(request.url).path)
         )
 
-    def _visits(self, process: Process, states: list[SiteState], request: Request) -> None:
+    def _visits(self, process: Process, state: SiteState | None, request: Request) -> None:
         """Something is sent: is it as long after the last as its host asks for?"""
         host = _origin(request.url)
-        if urlsplit(request.url).path.endswith(".txt"):
-            states = [state for state in states if self._remembers(process, state)]
-        copies = [copy for state in states if (copy := last_copy(state.known)) is not None]
-        delay = min((delay_of(copy.body) for copy in copies), default=0.0)
+        if urlsplit(request.url).path.endswith(".txt") and not self._remembers(process, state):
+            state = None
+        copy = None if state is None else last_copy(state.known)
+        delay = 0.0 if copy is None else delay_of(copy.body)
         delay = min(delay, self._history.koster["KOSTER_CRAWL_DELAY_MAX_SECS"])
         last = self._visited.get(host)
         limit = self._history.koster["KOSTER_DEFER_LIMIT_SECS"]
@@ -150,12 +148,14 @@ class Watch:
             self.broken("no visit is early", process, f"{request}: {early} s after {last}")
 
     @staticmethod
-    def _remembers(process: Process, state: SiteState) -> bool:
+    def _remembers(process: Process, state: SiteState | None) -> bool:
         """Whether a site or its host is in memory: the robots.txt of another may redirect to one
         that is in neither, and was never met as far as the process knows.
         """
         pacer: Any = process.parts.pacer
-        return state in list(process.sites._records) or state.site.host in pacer._hosts
+        return state is not None and (
+            state in list(process.sites._records) or state.site.host in pacer._hosts
+        )
 
     def _may_be_early(self, process: Process, last: Visit) -> bool:
         """Whether another process may not have known of the last visit."""
@@ -171,10 +171,6 @@ class Watch:
             or trouble > last.at - last.delay - _SPARE_SECS
             or self._clocks_differ(process, last.process)
         )
-
-    def _states(self, process: Process, origin: str) -> list[SiteState]:
-        """Return what *process* may go by."""
-        return [process.states[origin]] if origin in process.states else []
 
     def _forbidden(self, process: Process, state: SiteState, request: Request) -> str:
         wall = process.wall()
@@ -203,11 +199,10 @@ class Watch:
         """A request was refused: is that what is known?"""
         if not failure.check(RobotsForbidden) or failure.check(RobotsUnavailable):
             return
-        known = [state.known for state in self._states(process, _origin(request.url))]
-        copies = [each for each in known if isinstance(each, Copy)]
-        path = urlsplit(request.url).path
-        if copies and not any(forbids(copy.status, copy.body, path) for copy in copies):
-            self.broken("nothing is refused that is allowed", process, f"{request} {copies}")
+        state = process.states.get(_origin(request.url))
+        copy, path = state and state.known, urlsplit(request.url).path
+        if isinstance(copy, Copy) and not forbids(copy.status, copy.body, path):
+            self.broken("nothing is refused that is allowed", process, f"{request} {copy}")
 
     # One flight a site.
 

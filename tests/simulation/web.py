@@ -32,7 +32,7 @@ class Phase:
 
     @property
     def etag(self) -> str:
-        return f'"{hash_of(self.body)}"'
+        return f'"{sum((at + 1) * octet for at, octet in enumerate(self.body))}"'
 
     def headers(self) -> dict[str, str]:
         found = {}
@@ -45,10 +45,6 @@ class Phase:
         return found
 
 
-def hash_of(body: bytes) -> str:
-    return str(sum((at + 1) * octet for at, octet in enumerate(body)))
-
-
 @dataclass
 class Site:
     """One host, with what it does from when on."""
@@ -56,8 +52,6 @@ class Site:
     host: str
     since: list[float] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
-    served: set[tuple[int, bytes]] = field(default_factory=set)
-    """What it has answered for /robots.txt: the status, and the file."""
 
     def phase(self, now: float) -> Phase:
         return self.phases[bisect_right(self.since, now) - 1]
@@ -81,10 +75,8 @@ class Web:
         """With *delays* files have a Crawl-delay, as it has them."""
         self._chance = chance
         self._delays = delays
-        self.sites: dict[str, Site] = {}
-        for number in range(sites):
-            host = f"s{number}.example"
-            self.sites[host] = Site(host)
+        hosts = [f"s{number}.example" for number in range(sites)]
+        self.sites = {host: Site(host) for host in hosts}
         for site in self.sites.values():
             self._live(site, until)
 
