@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from harness.crawling import Crawl
 
 from scrapy_koster.crawl.clock import Clock
@@ -22,20 +21,6 @@ def nobody() -> None:
 def timeout(limit_secs: float, over: Callable[[], object] = nobody) -> IdleTimeout:
     engine: Any = None
     return IdleTimeout(Clock(), engine, limit_secs, over=over, closing=nobody)
-
-
-@pytest.mark.parametrize(
-    ("by_hand", "why"),
-    [
-        (False, "there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = 9.5 s"),
-        (True, "scrapy fetch, shell, view and parse do not wait for a site to recover"),
-    ],
-)
-def test_why_a_site_is_given_up(by_hand: bool, why: str) -> None:
-    patience = timeout(9.5)
-    if by_hand:
-        patience.have_none()
-    assert patience.given_up(FAILURE).reason == f"HTTP 503; {why}"
 
 
 def test_a_long_reason_leaves_room_for_that() -> None:
@@ -56,11 +41,3 @@ async def test_it_is_over_once_and_begins_anew(crawl: Crawl) -> None:
     patience.idle()
     await crawl.until(lambda: len(over) == 2)
     assert over == [True, True]
-
-
-def test_by_hand_it_is_over_whatever_comes() -> None:
-    patience = timeout(60.0)
-    patience.have_none()
-    patience.idle()
-    patience.busy()
-    assert patience.is_over

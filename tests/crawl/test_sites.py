@@ -21,10 +21,11 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy_koster.crawl.assembly import Assembly, Parts
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
+from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Refuse
 from scrapy_koster.storage import Claimed
+from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 MEMORY = "scrapy_koster.storage.memory.MemoryStorage"
@@ -53,18 +54,12 @@ class Open(Engine):
 class Driven:
     """The sites of a crawl whose fetches are answered by a function, and nobody's crawl."""
 
-    def __init__(
-        self,
-        folder: Path,
-        fetch: Fetch,
-        clock: Callable[[], JumpingClock],
-        settings: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, folder: Path, fetch: Fetch, settings: Mapping[str, Any]) -> None:
         given = {"KOSTER_SQLITE_PATH": str(folder / "robots.sqlite3"), "KOSTER_STORAGE": MEMORY}
         crawler = Crawler(Spider, {**given, **settings})
         crawler.stats = MemoryStatsCollector(crawler)
         self.stats = crawler.stats
-        self.clock = clock()
+        self.clock = JumpingClock()
         set_clock(crawler, self.clock)
         self.engine = Open(crawler)
         fetcher: Any = self
@@ -93,9 +88,7 @@ class Driven:
 
 @pytest.fixture
 def driven(tmp_path: Path) -> Callable[..., Driven]:
-    return lambda fetch=found, clock=JumpingClock, **settings: Driven(
-        tmp_path, fetch, clock, settings
-    )
+    return lambda fetch=found, **settings: Driven(tmp_path, fetch, settings)
 
 
 # Which site a URL belongs to.
@@ -176,26 +169,6 @@ def test_a_url_without_a_path_is_not_cut_short(driven: Callable[..., Driven], sh
 # Waiting.
 
 
-async def test_all_who_wait_are_told(driven: Callable[..., Driven], crawl: Crawl) -> None:
-    driver = driven()
-    waited = await crawl.together(*(driver.wait(f"http://a.com/{n}") for n in range(200)))
-    assert {type(state.step) for state in waited} == {Obey}
-    assert driver.asked == ["http://a.com"]
-    await driver.sites.close()
-
-
-async def test_a_failure_is_waited_out(driven: Callable[..., Driven]) -> None:
-    answers = iter([NoAnswer("gone"), Answer("http://a.com/robots.txt", 503, {})])
-    driver = driven(
-        lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
-    )
-    state = await driver.wait("http://a.com/x")
-    assert isinstance(state.step, Obey)
-    assert driver.asked == ["http://a.com"] * 3
-    assert driver.stats.get_value("koster/deferred/sites") == 1
-    await driver.sites.close()
-
-
 async def test_a_clock_that_is_put_back_lengthens_no_wait(
     driven: Callable[..., Driven], crawl: Crawl
 ) -> None:
@@ -229,37 +202,25 @@ async def test_each_request_that_is_deferred_is_counted_once(
     await driver.sites.close()
 
 
-class PassingClock(JumpingClock):
-    """More time passes at one reading of it, as where the machine stands still."""
-
-    readings_left = 0
-
-    def epoch(self) -> float:
-        self.readings_left -= 1
-        if self.readings_left == 0:
-            self.ahead += 0.1
-        return super().epoch()
-
-
-@pytest.mark.parametrize("reading", range(1, 21))
-async def test_who_waits_is_told_whenever_the_time_is_over(
-    driven: Callable[..., Driven], reading: int
+async def test_nobody_waits_for_one_more_answer_because_the_storage_is_slow(
+    driven: Callable[..., Driven],
 ) -> None:
-    clock = PassingClock()
+    """A site that is given up is not asked again before the requests are refused."""
 
-    def gone(site: Site, stale: Copy | None) -> NoAnswer:
-        if len(driver.asked) == 1:
-            clock.readings_left = reading
-        return NoAnswer("gone")
+    class Slow(MemoryStorage):
+        def put(self, site: Site, known: Known) -> None:
+            driver.clock.ahead += 5
+            super().put(site, known)
 
+    answers = iter([NoAnswer("gone")])
     driver = driven(
-        gone,
-        lambda: clock,
-        KOSTER_DEFER_FIRST_SECS=0.001,
-        KOSTER_DEFER_MAX_SECS=10,
-        KOSTER_DEFER_LIMIT_SECS=0.1,
+        lambda site, stale: next(answers, None) or found(site, stale),
+        KOSTER_STORAGE=Slow,
+        KOSTER_DEFER_FIRST_SECS=1,
+        KOSTER_DEFER_MAX_SECS=1,
+        KOSTER_DEFER_LIMIT_SECS=0,
     )
-    state = await clock.within(5, driver.wait("http://a.com/x"))
+    state = await driver.wait("http://a.com/x")
     assert isinstance(state.step, Refuse)
     await driver.sites.close()
 

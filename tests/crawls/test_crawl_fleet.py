@@ -103,12 +103,15 @@ def test_the_site_of_a_claimant_that_was_stopped(tmp_path: Path, farm: Server) -
 async def test_what_a_killed_crawl_claimed_is_waited_for(
     tmp_path: Path, crawl: Crawl, server: Server
 ) -> None:
-    """The idle limit is for sites that fail: this one is being asked, for all that is known."""
+    """The idle limit is for sites that fail: this one is being asked, for all that is known.
+
+    A failure of an earlier crawl does not shorten the wait.
+    """
     place, site = place_of("sqlite", tmp_path), server.site()
     koster_site, now = site_of(site.url("")), time.time()
     assert koster_site is not None
     with closing(place.open("scrapy")) as storage:
-        storage.put(koster_site, Failure("HTTP 503", 1, now - 2, now - 2, now - 1, None))
+        storage.put(koster_site, Failure("HTTP 503", 1, now - 900, now - 2, now - 1, None))
         storage.claim(koster_site, "killed", now=now, secs=4)
     short = {"KOSTER_IDLE_LIMIT_SECS": 1, "KOSTER_TIMEOUT_SECS": 2}
     await crawl(urls=[site.url("/page")], settings={**place.settings(), **short})
