@@ -25,9 +25,8 @@ from scrapy_koster import KosterRobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.override import Override
-from scrapy_koster.protocol.policy import Missing, Policy, Restricted, Unavailable
+from scrapy_koster.protocol.policy import Policy, Unavailable
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.usage import UsageAction, UsageUnknown
 from scrapy_koster.storage import Setting, Settings
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
@@ -51,11 +50,8 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_PAGE_META", "proxy, bindaddress", "page_meta", ("proxy", "bindaddress")),
     ("KOSTER_PAGE_META", [], "page_meta", ()),
     ("KOSTER_DRY_RUN", "true", "dry_run", True),
-    ("KOSTER_DRY_RUN", "0", "dry_run", False),
     ("KOSTER_PAGE_DIRECTIVES", "", "page_directives", ()),
-    ("KOSTER_PAGE_DIRECTIVES", "meta", "page_directives", (PageSource.META,)),
     ("KOSTER_PAGE_DIRECTIVES", "meta,header", "page_directives", tuple(PageSource)),
-    ("KOSTER_REPORT", "", "report", None),
     ("KOSTER_REPORT", Path("a.html"), "report", "a.html"),
     ("ROBOTSTXT_USER_AGENT", b"figtree", "robot", "figtree"),
     ("ROBOTSTXT_USER_AGENT", "FigTree/0.1 (+x)", "robot", "FigTree/0.1 (+x)"),
@@ -66,17 +62,10 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_OVERRIDES", [OVERRIDE | {"until": date(2099, 12, 31)}], "policy.overrides", OVERRIDES),
     ("KOSTER_OVERRIDES", json.dumps([OVERRIDE]), "policy.overrides", OVERRIDES),
     ("KOSTER_OVERRIDES", "", "policy.overrides", ()),
-    ("KOSTER_EXPIRY_MIN_SECS", "0", "policy.expiry_min_secs", 0.0),
     ("KOSTER_RESTRICTED_EXPIRY_SECS", 1.5, "policy.restricted_expiry_secs", 1.5),
-    ("KOSTER_RESTRICTED", "allow", "policy.restricted", Restricted.ALLOW),
-    ("KOSTER_MISSING", "disallow", "policy.missing", Missing.DISALLOW),
     ("KOSTER_UNAVAILABLE", "disallow", "policy.unavailable", Unavailable.DISALLOW),
-    ("KOSTER_CRAWL_DELAY", "refuse", "pace.choice", CrawlDelay.REFUSE),
-    ("KOSTER_CRAWL_DELAY_MAX_SECS", "0.5", "pace.max_secs", 0.5),
     ("KOSTER_USAGE_PURPOSES", "tdm, search,tdm", "usage.purposes", ("tdm", "search")),
     ("KOSTER_USAGE_PURPOSES", ("*a_b.c-1",), "usage.purposes", ("*a_b.c-1",)),
-    ("KOSTER_USAGE_ACTION", "refuse", "usage.action", UsageAction.REFUSE),
-    ("KOSTER_USAGE_UNKNOWN", "drop", "usage.unknown", UsageUnknown.DROP),
     ("KOSTER_USAGE_FIELD", "", "usage.field", None),
     ("KOSTER_USAGE_FIELD", "usage", "usage.field", "usage"),
 )  # fmt: skip

@@ -245,22 +245,6 @@ def left_behind(crawler: Crawler, folder: Path) -> Any:
     return parked
 
 
-def test_what_waits_is_there_for_the_next_run(crawler: Crawler, tmp_path: Path) -> None:
-    parked = parked_in(crawler, tmp_path)
-    for number in range(10):
-        parked.push("ab"[number % 2], asked(number, number % 3))
-    assert list(parked.unwritten()) == []
-    parked.close()
-    parked = left_behind(crawler, tmp_path)
-    assert len(parked) == 10
-    assert parked.by_name() == {"a": 5, "b": 5}
-    assert (parked.waiting_in("a"), parked.waiting_in("c")) == (5, 0)
-    parked.push("a", asked(10, 1))
-    parked.let_out("a")
-    assert numbers(parked) == [2, 8, 4, 10, 0, 6]
-    parked.close()
-
-
 def test_what_cannot_be_kept_is_given_up_apart(crawler: Crawler, tmp_path: Path) -> None:
     """The others of the site wait on; so does what comes later."""
     parked = parked_in(crawler, folder=tmp_path)

@@ -260,16 +260,6 @@ def test_whether_redis_is_silent(
     assert not backup.is_holding
 
 
-def test_what_another_has_taken_over_is_not_handed_back(backup: RedisBackup, queue: Any) -> None:
-    parked = park(backup, (0, 1), (0, 2))
-    backup._tick()
-    queue.server.delete(backup._key("lease", backup._me))
-    assert worker(queue, [])._look() == (2, 0)
-    assert popped(queue) == ["0 1", "0 2"]
-    assert backup.close(parked, keep=True) == 0
-    assert popped(queue) == []
-
-
 def test_its_connections_wait_for_a_second(queue: Any) -> None:
     """Those of scrapy-redis wait for 30 s and more, and the loop would stand still as long."""
     with socket.create_server(("127.0.0.1", 0)) as hanging:
@@ -301,12 +291,14 @@ def test_what_another_has_taken_over_is_dropped_here_and_said_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", "scrapy_koster")
-    for number in range(3):
-        backup.add((0, number), asked(number))
+    parked = park(backup, *((0, number) for number in range(5)))
     backup._tick()
     queue.server.delete(backup._key("lease", backup._me))
-    assert worker(queue, [])._look() == (3, 0)
+    assert worker(queue, [])._look() == (5, 0)
+    assert popped(queue) == fields(5)
     assert [backup.remove((0, number)) for number in range(3)] == [False] * 3
+    assert backup.close(parked[3:], keep=True) == 0
+    assert popped(queue) == []
     record = caplog.records[-1]
     assert len(caplog.records) == 2
     assert record.levelname == "INFO"
@@ -317,7 +309,6 @@ def test_what_another_has_taken_over_is_dropped_here_and_said_once(
 
 
 def test_who_holds_the_lease_is_left_alone_and_waited_for(backup: RedisBackup, queue: Any) -> None:
-    backup.add((0, 1), asked(1))
     assert not backup.others_wait()
     worker(queue, fields(3))
     assert backup.others_wait()

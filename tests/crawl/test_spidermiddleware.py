@@ -74,11 +74,6 @@ def stats(obeyed: RobotsMetaMiddleware) -> dict[str, Any]:
 
 
 class TestSettings:
-    @pytest.mark.parametrize("value", [["meta", "headers"], 7])
-    def test_a_wrong_source_is_told_at_start(self, value: Any) -> None:
-        with pytest.raises(ValueError, match=r"KOSTER_PAGE_DIRECTIVES.*'meta', 'header'"):
-            middleware(KOSTER_PAGE_DIRECTIVES=value)
-
     @pytest.mark.parametrize(
         ("sources", "expected"),
         [
@@ -93,28 +88,6 @@ class TestSettings:
 
 
 class TestOutput:
-    @pytest.mark.parametrize(
-        ("content", "expected", "counted"),
-        [
-            ("all", [ITEM, LINK, LINK, ITEM], {}),
-            ("noindex", [LINK, LINK], {"noindex": 2}),
-            ("nofollow", [ITEM, ITEM], {"nofollow": 2}),
-            ("none", [], {"noindex": 2, "nofollow": 2}),
-        ],
-    )
-    async def test_what_is_forbidden_is_dropped_and_counted(
-        self, content: str, expected: list[Any], counted: dict[str, int]
-    ) -> None:
-        obeyed = middleware()
-        outputs = [ITEM, LINK, LINK, ITEM]
-        assert await passed(obeyed, page(META % content), outputs) == expected
-        assert stats(obeyed) == counted
-
-    async def test_none_is_no_item(self) -> None:
-        obeyed = middleware()
-        assert await passed(obeyed, page(META % "noindex"), [None, LINK]) == [None, LINK]
-        assert stats(obeyed) == {}
-
     async def test_dry_run(self, caplog: pytest.LogCaptureFixture) -> None:
         obeyed = middleware(KOSTER_DRY_RUN=True)
         response = page(META % "none")

@@ -17,7 +17,7 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.port import GRANTED, Claimed, Settings
+from scrapy_koster.storage.port import GRANTED, Claimed
 
 SITE = Site("http", "a.example", 80)
 STEP_SECS = 0.25
@@ -86,27 +86,6 @@ async def test_one_that_is_back_is_called_at_once(
     assert len(others) == (10 - 1) / STEP_SECS - 1
     storage.fails = True
     assert await asked_for(5, breaker, storage) == [0, 1, 3]
-
-
-class Counted(Failing):
-    """Notes when it is opened."""
-
-    opened: ClassVar[list[float]]
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> MemoryStorage:
-        cls.opened.append(cls.clock.secs)
-        return super().from_settings(settings)
-
-
-@pytest.mark.parametrize("blocking", [False, True])
-async def test_it_can_be_opened_before_it_is_needed(blocking: bool) -> None:
-    members = {"clock": StillClock(0.0), "called": [], "opened": [], "fails": False}
-    storage: type[Counted] = type("Storage", (Counted,), members | {"blocking": blocking})
-    with breaker_of(storage) as breaker:
-        await breaker.open()
-        await breaker.get(SITE)
-        assert (storage.opened, storage.called) == ([0], [0])
 
 
 class Hanging(Failing):
