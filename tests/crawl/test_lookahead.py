@@ -45,6 +45,18 @@ def full(ahead: LookaheadLimit) -> bool:
     return ahead.is_full
 
 
+def test_it_is_full_while_enough_sites_are_asked_for_the_first_time(ahead: LookaheadLimit) -> None:
+    one, two, three = sites(3)
+    ahead.begins(one)
+    ahead.begins(two)
+    ahead.begins(two)
+    assert not full(ahead)
+    ahead.begins(three)
+    assert full(ahead)
+    ahead.ends(one)
+    assert not full(ahead)
+
+
 def test_a_site_that_may_hang_is_young_for_half_a_second(
     ahead: LookaheadLimit, clock: HandClock, room: list[str]
 ) -> None:
@@ -86,6 +98,17 @@ def test_all_that_wait_have_a_limit_too(
     assert not full(ahead)
     ahead.begins(more[0])
     assert full(ahead)
+
+
+def test_no_timer_is_left(ahead: LookaheadLimit, clock: HandClock) -> None:
+    """Attempts that are cancelled by the close end afterwards."""
+    for state in sites(4):
+        ahead.begins(state)
+    assert full(ahead)
+    assert clock.waiting
+    ahead.close()
+    ahead.ends(next(iter(ahead._waiting)))
+    assert not clock.waiting
 
 
 @pytest.mark.parametrize(
