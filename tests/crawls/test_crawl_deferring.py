@@ -162,6 +162,7 @@ async def test_whatever_sites_answer_each_request_ends_once(
 
 @pytest.mark.promise("README.md", "A failing site does not hold up the others")
 @pytest.mark.promise("docs/access.md", "a healthy site does not wait for sites that hang")
+@pytest.mark.promise("docs/access.md", "uses no place of CONCURRENT_REQUESTS")
 async def test_300_hanging_sites_delay_a_healthy_one_by_3_seconds(
     crawl: Crawl, server: Server
 ) -> None:

@@ -25,7 +25,6 @@ from scrapy_koster.storage.sqlite import SQLiteStorage
 
 MAX_BYTES = 512_000
 STALLED = {**SETTINGS, "KOSTER_TIMEOUT_SECS": 0.5, "KOSTER_DEFER_LIMIT_SECS": 0.1}
-FORBIDS_ALL = "User-agent: *\nDisallow: /"
 
 
 async def stored(crawl: Crawl, site: Site) -> Copy:
@@ -73,6 +72,7 @@ EITHER_WAY = (
 
 
 @pytest.mark.promise("docs/access.md", "the crawl's switches have no effect on the robots.txt")
+@pytest.mark.promise("docs/access.md", "ignores the HTTP cache")
 @pytest.mark.parametrize("switched_on", [True, False])
 async def test_no_switch_changes_what_an_answer_means(
     crawl: Crawl, server: Server, switched_on: bool
@@ -97,6 +97,8 @@ async def test_no_switch_changes_what_an_answer_means(
     assert other.asked("/rules") == 1
     assert result.stats["robotstxt/request_count"] == 2
     assert result.stats["robotstxt/response_count"] == 2
+    assert "httpcache/hit" not in result.stats
+    assert result.stats.get("httpcache/store", 0) == switched_on  # of the page
     assert "retry/count" not in result.stats
     assert "offsite/filtered" not in result.stats
 
@@ -301,9 +303,10 @@ async def test_a_redirect_from_a_public_site_to_the_network_of_the_crawler(
 
 
 @pytest.mark.promise("docs/access.md", "Only the first KOSTER_MAX_BYTES bytes are read")
+@pytest.mark.promise("docs/access.md", "up to the end of a line")
 async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -> None:
     site = server.site()
-    site.robots = endless(RULES * 200)
+    site.robots = endless(f"{RULES}#\n" * 200)  # the limit divides a line
     result = await crawl_site(crawl, site)
     assert obeyed(result, site)
     copy = await stored(crawl, site)
@@ -314,16 +317,6 @@ async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -
     sent = site.sent("/robots.txt")
     await crawl.sleep(0.1)
     assert site.sent("/robots.txt") == sent
-
-
-@pytest.mark.promise("docs/access.md", "up to the end of a line")
-async def test_a_long_file_is_cut_between_lines(crawl: Crawl, server: Server) -> None:
-    """The line that the limit divides does not count."""
-    site = server.site()
-    site.robots = f"{RULES}Disallow: /page\n"
-    settings = {"KOSTER_MAX_BYTES": len(f"{RULES}Disallow: /p")}
-    assert obeyed(await crawl_site(crawl, site, settings=settings), site)
-    assert (await stored(crawl, site)).body == RULES.encode()
 
 
 @pytest.mark.promise("docs/access.md", "times out after KOSTER_TIMEOUT_SECS, redirects included")
@@ -346,42 +339,11 @@ async def test_the_timeout_is_its_own(crawl: Crawl, server: Server, answer: Hand
     assert "no answer within 0.5 s)" in str(result.refused[0][1])
 
 
-@pytest.mark.promise("docs/access.md", "uses no place of CONCURRENT_REQUESTS")
-async def test_it_takes_none_of_the_concurrent_requests(crawl: Crawl, server: Server) -> None:
-    """Three sites hang, and the crawl may have one request at a time."""
-    hanging = [server.site() for _ in range(3)]
-    for site in hanging:
-        site.robots = Hang()
-    well = server.site()
-    settings = {**SETTINGS, "KOSTER_TIMEOUT_SECS": 60, "CONCURRENT_REQUESTS": 1}
-    urls = [*(site.url() for site in hanging), *well.urls(10)]
-    running = crawl.start(urls=urls, settings=settings)
-    await crawl.until(lambda: len(well.pages_asked) == 10)
-    assert [site.asked("/robots.txt") for site in hanging] == [1, 1, 1]
-    await running.stop()
-
-
-# The crawl's HTTP cache.
-
-
-@pytest.mark.promise("docs/access.md", "ignores the HTTP cache")
-async def test_it_is_not_answered_from_the_http_cache(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(crawl.folder / "httpcache")}
-    cached = await crawl_site(crawl, site, robots="scrapy", settings=settings)
-    assert cached.stats["httpcache/store"] == 3
-    site.robots = FORBIDS_ALL
-    result = await crawl_site(crawl, site, settings=settings)
-    assert len(result.refused) == 2
-    assert site.asked("/robots.txt") == 2
-    assert "httpcache/hit" not in result.stats
-    assert "httpcache/store" not in result.stats
-
-
-# Offsite, redirects, retries.
+# Redirects.
 
 
 @pytest.mark.promise("docs/access.md", "The rules apply to the site that was requested first")
+@pytest.mark.promise("docs/access.md", "A site is a scheme, a host and a port")
 async def test_the_rules_are_those_of_the_site_that_was_asked(crawl: Crawl, server: Server) -> None:
     """Not of the other, which has its own."""
     site, other = server.site(), server.site()
@@ -394,31 +356,3 @@ async def test_the_rules_are_those_of_the_site_that_was_asked(crawl: Crawl, serv
     assert (verdict.url, verdict.site) == (site.url("/secret"), site_of(site.url()))
     assert other.url("/rules") in str(verdict)
     assert (await stored(crawl, site)).url == other.url("/rules")
-
-
-# An error of the user's own middleware.
-
-
-class Broken:
-    def process_request(self, request: Request) -> None:
-        if request.url.endswith("/robots.txt"):
-            raise ZeroDivisionError("mine")
-
-
-@pytest.mark.promise("docs/access.md", "errbacks get your error in place of RobotsUnavailable")
-async def test_an_error_of_a_middleware_reaches_the_errback(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    running = crawl.start(
-        urls=site.urls(3),
-        settings={
-            "DOWNLOADER_MIDDLEWARES": {Broken: 600},
-            "KOSTER_DEFER_FIRST_SECS": 0.1,
-            "KOSTER_DEFER_LIMIT_SECS": 0.3,
-        },
-    )
-    with pytest.raises(AssertionError, match="mine"):  # it is logged, with a traceback
-        await running.result()
-    spider = running.crawler.spider
-    assert isinstance(spider, RecordingSpider)
-    assert [str(error) for _, error in spider.refused] == ["mine"] * 3
-    assert site.requests == ()
