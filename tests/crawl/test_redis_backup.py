@@ -341,6 +341,7 @@ def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
     assert popped(queue) == ["-7 1", "0 2", "5 0"]
 
 
+@pytest.mark.promise("docs/access.md", "SCHEDULER_FLUSH_ON_START drops these copies, too")
 async def test_a_crawl_that_begins_anew_drops_all(backup: RedisBackup, queue: Any) -> None:
     dead(queue, fields(2))
     worker(queue, fields(3))

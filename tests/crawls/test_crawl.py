@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, RecordingSpider, Robots
+from harness.crawling import IN_PLACE, Crawl, RecordingSpider, Robots
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy import Request
@@ -31,13 +31,6 @@ Disallow: /fig
 User-agent: *
 Disallow: /other
 """
-BY_HAND = {
-    "ROBOTSTXT_OBEY": True,
-    "DOWNLOADER_MIDDLEWARES": {
-        "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-        "scrapy_koster.KosterMiddleware": 100,
-    },
-}
 MANY = {"CONCURRENT_REQUESTS": 64, "CONCURRENT_REQUESTS_PER_DOMAIN": 64}
 
 
@@ -50,9 +43,10 @@ def slow(server: Server) -> Site:
 
 @pytest.mark.promise("README.md", "Every request waits for the rules and obeys them")
 @pytest.mark.promise("docs/access.md", "Requests that do not pass the scheduler wait in place")
+@pytest.mark.promise("docs/access.md", "one request for each site, however many pages wait")
 @pytest.mark.parametrize(
     ("robots", "settings"),
-    [("koster", {}), (None, BY_HAND)],
+    [("koster", {}), (None, IN_PLACE)],
     ids=["in the scheduler", "in place, without our scheduler"],
 )
 async def test_all_who_wait_for_one_robots_txt_obey_it(
@@ -126,6 +120,7 @@ async def test_the_name_token(crawl: Crawl, server: Server) -> None:
     assert list(result.fetched) == [site.url("/other")]
     refused = {verdict.url: verdict.robot for verdict in result.verdicts}
     assert refused == {site.url("/fig"): "figtree", site.url("/any"): "unhipbot"}
+    assert site.asked("/robots.txt") == 1
 
 
 @pytest.mark.promise("README.md", "ROBOTSTXT_OBEY = False is left alone")
@@ -155,6 +150,7 @@ async def test_requests_that_wait_for_no_robots_txt(crawl: Crawl, server: Server
 
 
 @pytest.mark.promise("docs/stats.md", "robots_parsed is sent once for each file")
+@pytest.mark.promise("docs/pacing.md", "without the setting delays are ignored")
 async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server) -> None:
     seen = []
 
@@ -165,8 +161,10 @@ async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server
     site.robots = Reply(body="User-agent: *\nCrawl-delay: 2.5\nDisallow: /x\n")
     running = crawl.start(urls=site.urls(3))
     running.crawler.signals.connect(parsed, signal=robots_parsed)
-    await running.result()
+    result = await running.result()
     assert seen == [(2.5, site.url("/page0"))]
+    assert len(result.fetched) == 3
+    assert result.seconds < 2.5
 
 
 @pytest.mark.promise("README.md", "KOSTER_DRY_RUN logs and counts refusals, and sends all")
@@ -184,18 +182,3 @@ async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
     assert result.stats["koster/dry_run/forbidden"] == 5
     assert "robotstxt/forbidden" not in result.stats
     assert [verdict.line for verdict in annotated] == [2] * 5
-
-
-@pytest.mark.promise("README.md", "Strictest: allowed only if both standards allow it")
-async def test_the_strictest_parser_obeys_wildcards_and_the_draft(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    site.robots = Reply(body="User-agent: *\nDisallow: /*.gif\nDisallow: /a\nAllow: /a/b\n")
-    settings = {"KOSTER_PARSER": "scrapy_koster.StrictestRobotParser"}
-    urls = [site.url("/x.gif"), site.url("/a/b"), site.url("/x")]
-    result = await crawl(urls=urls, settings=settings)
-    assert list(result.fetched) == [urls[2]]
-    sections = {verdict.url: verdict.section for verdict in result.verdicts}
-    assert sections == {urls[0]: "2.2.3", urls[1]: "3.2.2"}
-    assert not [said for said in result.logged(logging.WARNING) if "wildcards" in said]

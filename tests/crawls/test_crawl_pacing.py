@@ -66,14 +66,6 @@ async def test_visits_are_apart(crawl: Crawl, server: Server) -> None:
     assert f"waits {DELAY_SECS:g} s instead (KOSTER_CRAWL_DELAY_MAX_SECS)" in said
 
 
-@pytest.mark.promise("docs/pacing.md", "without the setting delays are ignored")
-async def test_by_itself_delays_are_ignored(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = robots(3600)
-    result = await crawl(urls=site.urls(4))
-    assert len(result.fetched) == 4
-
-
 class Busy(RecordingSpider):
     """Follows links that redirect, fail, and lead to another scheme; and downloads by itself."""
 
@@ -163,18 +155,6 @@ async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     assert result.finish_reason == "robotstxt_forbidden"
 
 
-async def test_without_our_scheduler_it_is_said(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = robots(3600)
-    settings = OBEY | {
-        "ROBOTSTXT_OBEY": True,
-        "DOWNLOADER_MIDDLEWARES": {"scrapy_koster.KosterMiddleware": 100},
-    }
-    result = await crawl(urls=site.urls(2), settings=settings, robots=None)
-    assert len(result.fetched) == 2
-    assert any("KOSTER_CRAWL_DELAY" in each for each in result.logged(logging.WARNING))
-
-
 @pytest.mark.promise("docs/pacing.md", "the delay counts from the answer")
 async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
     site = server.site()
@@ -190,20 +170,6 @@ async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
 
 
 @pytest.mark.promise("docs/pacing.md", "processes share the delay of a host")
-def test_a_fleet_comes_no_more_often_than_one(tmp_path: Path) -> None:
-    place = place_of("redis", tmp_path)
-    with Server() as farm:
-        site = farm.site()
-        site.robots = robots(0.5)
-        urls = [site.urls(3, f"/{worker}/{{}}") for worker in range(2)]
-        workers = [work(place, each, seed, **OBEY) for seed, each in enumerate(urls)]
-        results = [worker.result() for worker in workers]
-        assert sum(len(result.fetched) for result in results) == 6
-        assert site.asked("/robots.txt") == 1
-        assert_apart(site, secs=0.5 - ON_ITS_WAY_SECS)
-        assert sum(gaps(site)) >= 6 * 0.5 - ON_ITS_WAY_SECS
-
-
 async def test_a_turn_lasts_until_its_request_is_sent(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:

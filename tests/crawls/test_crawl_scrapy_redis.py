@@ -124,6 +124,7 @@ class Fed(RedisSpider, RecordingSpider):  # type: ignore[misc]
         return self.ask(json.loads(data)["url"], dont_filter=True)
 
 
+@pytest.mark.promise("docs/access.md", "spider_idle is sent while requests wait")
 @pytest.mark.beside("scrapy-redis", "a spider that is fed")
 async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
     crawl: Crawl, server: Server, redis: RedisServer
@@ -142,12 +143,18 @@ async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
 
 
 @pytest.mark.promise("README.md", "If a worker is killed, the others take over")
+@pytest.mark.promise("docs/access.md", "a worker that ends puts its waiting requests back")
 @pytest.mark.beside("scrapy-redis", "a worker that is killed")
 @pytest.mark.parametrize(
-    "queue", [QUEUES[0], *(pytest.param(name, marks=pytest.mark.long) for name in QUEUES[1:])]
+    ("how", "queue"),
+    [
+        (signal.SIGKILL, QUEUES[0]),
+        (signal.SIGINT, QUEUES[0]),
+        *(pytest.param(signal.SIGKILL, name, marks=pytest.mark.long) for name in QUEUES[1:]),
+    ],
 )
 async def test_a_worker_that_is_killed(
-    server: Server, fleet: Fleet, crawl: Crawl, queue: str
+    server: Server, fleet: Fleet, crawl: Crawl, how: signal.Signals, queue: str
 ) -> None:
     """No waiting request is lost, no page is fetched again."""
     site = closed(server)
@@ -156,12 +163,12 @@ async def test_a_worker_that_is_killed(
     await fleet.until_written(PAGES)
     other = fleet.start([], **of_queue)
     await crawl.until(lambda: fleet.client.scard(f"{QUEUE}:koster:workers") == 2)
-    fleet.end(killed, signal.SIGKILL)
+    assert WARNING not in fleet.end(killed, how)
     assert site.pages_asked == []
     site.robots = OPEN
     log = fleet.end(other)
     assert each_once(site, PAGES)
-    assert f"has died, and are back in the queue: {PAGES}" in log
+    assert (f"has died, and are back in the queue: {PAGES}" in log) is (how is signal.SIGKILL)
     assert fleet.left() <= {"fleet:dupefilter"}
 
 
@@ -182,22 +189,6 @@ async def test_a_worker_that_is_stopped_for_longer_than_its_lease(
     assert log.count("Other workers have taken over") == 1
 
 
-@pytest.mark.promise("docs/access.md", "a worker that ends puts its waiting requests back")
-async def test_a_worker_that_is_interrupted(server: Server, fleet: Fleet, crawl: Crawl) -> None:
-    site, waiting = closed(server), closed(server)
-    other = fleet.start(waiting.urls(1))
-    await fleet.until_written(1)
-    interrupted = fleet.start(site.urls(50))
-    await crawl.until(lambda: fleet.client.scard("fleet:dupefilter") == 51)
-    log = fleet.end(interrupted, signal.SIGINT)
-    assert WARNING not in log
-    site.robots = waiting.robots = OPEN
-    fleet.end(other)
-    assert each_once(site, 50)
-    assert each_once(waiting, 1)
-    assert fleet.left() <= {"fleet:dupefilter"}
-
-
 @pytest.mark.promise("docs/access.md", "a worker without work stays for the idle limit at most")
 @pytest.mark.promise("docs/access.md", "without SCHEDULER_PERSIST waiting requests are dropped")
 @pytest.mark.parametrize("is_kept", [True, False])
@@ -216,18 +207,6 @@ async def test_when_nothing_is_left_but_what_waits(
         assert dropped == (0 if is_kept else 40)
         assert any("start the same crawl again to go on" in log for log in logs) is is_kept
         assert client.zcard("recording:requests") == (40 if is_kept else 0)
-
-
-@pytest.mark.promise("docs/access.md", "SCHEDULER_FLUSH_ON_START drops these copies, too")
-async def test_a_queue_that_is_emptied_at_the_start(server: Server, fleet: Fleet) -> None:
-    site = closed(server)
-    worker = fleet.start(site.urls(20))
-    await fleet.until_written(20)
-    fleet.end(worker, signal.SIGKILL)
-    site.robots = OPEN
-    fleet.end(fleet.start([], SCHEDULER_FLUSH_ON_START=True))
-    assert site.pages_asked == []
-    assert fleet.written() == 0
 
 
 # A Redis that fails.

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl
+from harness.crawling import IN_PLACE, Crawl
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.core.downloader import Downloader
-
-from scrapy_koster import KosterMiddleware
 
 
 @pytest.fixture
@@ -25,10 +23,6 @@ class Late:
     def process_request(self, request: Request) -> None:
         if "late" in request.url:
             request.headers["Host"] = "b.example"
-
-
-ALONE: dict[str, Any] = {"ROBOTSTXT_OBEY": True, "DOWNLOADER_MIDDLEWARES": {KosterMiddleware: 100}}
-"""Without the add-on, and so with Scrapy's Downloader."""
 
 
 # The Downloader.
@@ -54,16 +48,18 @@ async def test_the_users_downloader_downloads_and_checks(crawl: Crawl, site: Sit
     assert site.asked("/robots.txt") == 1
 
 
-@pytest.mark.parametrize("downloader", [None, "scrapy_koster.RobotsDownloader"])
+@pytest.mark.parametrize("downloader", [{}, {"DOWNLOADER": "scrapy_koster.RobotsDownloader"}])
 async def test_without_the_addon_the_robots_txt_is_obeyed(
-    crawl: Crawl, site: Site, downloader: str | None
+    crawl: Crawl, site: Site, downloader: dict[str, Any]
 ) -> None:
-    """A robots.txt takes no place, and each request is decided before it gets to its slot."""
-    site.robots = Reply(200, "User-agent: *\nDisallow: /no", delay=0.5)
-    settings = ALONE | {"DOWNLOADER": downloader} if downloader else ALONE
+    """A robots.txt takes no place, and each request is decided before it gets to its slot.
+
+    Delays are not kept, which is said.
+    """
+    site.robots = Reply(200, "User-agent: *\nDisallow: /no\nCrawl-delay: 9\n", delay=0.5)
+    settings = {**IN_PLACE, **downloader, "KOSTER_CRAWL_DELAY": "obey", "CONCURRENT_REQUESTS": 2}
     urls = [site.url(path) for path in ("/x", "/no", "/y", "/no/2")]
-    result = await crawl(
-        urls=urls, robots=None, settings={**settings, "CONCURRENT_REQUESTS": 2, "DOWNLOAD_DELAY": 0}
-    )
+    result = await crawl(urls=urls, robots=None, settings=settings)
     assert sorted(site.pages_asked) == ["/x", "/y"]
     assert len(result.refused) == 2
+    assert any("KOSTER_CRAWL_DELAY" in line for line in result.warnings)

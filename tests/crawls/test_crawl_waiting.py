@@ -12,15 +12,12 @@ from typing import Any
 
 import pytest
 from harness import forks
-from harness.crawling import STEADY, Crawl, RecordingSpider
+from harness.crawling import IN_PLACE, STEADY, Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
 from harness.virtual import time
-from scrapy import Request, signals
-from scrapy.exceptions import DontCloseSpider
+from scrapy import Request
 from scrapy.http import Response
-from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
 
 from scrapy_koster import RobotsUnavailable
 
@@ -34,14 +31,6 @@ SOON = {
     "CONCURRENT_ITEMS": 1,
 }
 """KOSTER_DEFER_LIMIT_SECS stays at its 300 s."""
-IN_PLACE = {
-    "ROBOTSTXT_OBEY": True,
-    "DOWNLOADER_MIDDLEWARES": {
-        "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-        "scrapy_koster.KosterMiddleware": 100,
-    },
-}
-"""Without the scheduler that holds requests back."""
 
 
 # When a crawl has nothing else to do.
@@ -109,24 +98,6 @@ async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, serv
     assert len(result.fetched) == 9
 
 
-@pytest.mark.promise("docs/access.md", "spider_idle is sent while requests wait")
-async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> None:
-    """An idle spider takes another URL, as from a queue."""
-    site, dead = server.site(), server.down()
-    more = [site.url("/second")]
-
-    def feed(spider: RecordingSpider) -> None:
-        if more and site.pages_asked:
-            spider.crawler.engine.crawl(spider.ask(more.pop()))
-            raise DontCloseSpider
-
-    running = crawl.start(urls=[site.url("/first"), dead.url("/")])
-    running.crawler.signals.connect(feed, signals.spider_idle)
-    await crawl.until(lambda: "/second" in site.pages_asked, seconds=10)
-    result = await running.stop()
-    assert result.refused == ()
-
-
 # In place.
 
 
@@ -169,39 +140,6 @@ async def test_another_scheduler_is_held_back_by_the_places(crawl: Crawl, server
     result = await running.result()
     assert len(result.refused) == 20
     assert result.seconds < 20
-
-
-class Sharing(RecordingSpider):
-    """Its pages need one picture, which the first callback downloads for all of them."""
-
-    picture = ""
-    waiting: list[Deferred[None]] | None = None
-
-    async def parse(self, response: Response, **arguments: Any) -> None:
-        if self.waiting is not None:
-            told: Deferred[None] = Deferred()
-            self.waiting.append(told)
-            await maybe_deferred_to_future(told)
-            return
-        self.waiting = []
-        with suppress(RobotsUnavailable):
-            await self.crawler.engine.download_async(Request(self.picture))
-        for told in self.waiting:
-            told.callback(None)
-
-
-@pytest.mark.promise("docs/access.md", "a callback that waits for a picture is given up")
-@pytest.mark.parametrize("is_down", [True, False])
-async def test_the_idle_limit_holds(crawl: Crawl, server: Server, is_down: bool) -> None:
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    pictures.robots = Reply(503) if is_down else [Reply(503), Reply(503), Reply(body="")]
-    arguments = {"picture": pictures.url("/logo")}
-    result = await crawl(Sharing, urls=site.urls(10), settings=SOON, arguments=arguments)
-    assert result.seconds < 2 * IDLE_SECS + 2
-    assert result.finish_reason == "finished"
-    assert len(site.pages_asked) == 10
-    assert ("koster/deferred/dropped" in result.stats) is is_down
-    assert bool(pictures.pages_asked) is not is_down
 
 
 # What never ends.
@@ -272,26 +210,24 @@ def run_command(folder: Path, *command: str) -> Any:
 
 
 @pytest.mark.promise("docs/access.md", "scrapy fetch, view, parse, shell give up after a failure")
-@pytest.mark.parametrize("command", ["parse", "shell"])
 def test_a_command_for_one_page_of_a_host_that_does_not_exist_ends_as_scrapys(
-    tmp_path: Path, command: str
+    tmp_path: Path,
 ) -> None:
-    more = ["-c", "'answered'"] if command == "shell" else ["--spider=waiting"]
-    run = run_command(tmp_path, command, "http://nosuch-host.invalid/page", *more)
-    assert run.returncode == (1 if command == "shell" else 0)
+    run = run_command(tmp_path, "shell", "http://nosuch-host.invalid/page", "-c", "'answered'")
+    assert run.returncode == 1
     assert "scrapy.exceptions.CannotResolveHostError: " in run.stderr
     assert "answered" not in run.stdout
 
 
-@pytest.mark.parametrize("command", ["fetch", "view"])
+@pytest.mark.parametrize("command", [["fetch"], ["parse", "--spider=waiting"]])
 def test_a_command_for_one_page_waits_for_one_answer(
-    server: Server, tmp_path: Path, command: str
+    server: Server, tmp_path: Path, command: list[str]
 ) -> None:
     """With the settings that are there without any."""
     site = server.site()
     site.robots = Reply(503)
     began = time.monotonic()
-    run = run_command(tmp_path, command, site.url("/page"))
+    run = run_command(tmp_path, *command, site.url("/page"))
     assert time.monotonic() - began < 20
     assert site.asked("/robots.txt") == 1
     assert site.pages_asked == []

@@ -69,6 +69,14 @@ OBEYING: Mapping[Robots, Mapping[str, Any]] = {
     "scrapy": {"ROBOTSTXT_OBEY": True},
     None: {},
 }
+IN_PLACE: dict[str, Any] = {
+    "ROBOTSTXT_OBEY": True,
+    "DOWNLOADER_MIDDLEWARES": {
+        "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+        "scrapy_koster.KosterMiddleware": 100,
+    },
+}
+"""For a crawl without the add-on, and so without the scheduler that holds requests back."""
 IDLE_LEVEL = logging.INFO
 """Of the root logger in a test: `log_level` of pyproject.toml."""
 LOUD = ("asyncio", "twisted", "scrapy.core", "scrapy.utils", "scrapy_koster")

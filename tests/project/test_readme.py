@@ -20,13 +20,17 @@ RULES = "User-agent: *\nDisallow: /private\n"
 
 
 @pytest.mark.promise("README.md", "Install and enable")
+@pytest.mark.promise("README.md", "Strictest: allowed only if both standards allow it")
 async def test_the_settings_make_a_crawl_that_obeys(crawl: Crawl, server: Server) -> None:
     site = server.site()
-    site.robots = "User-agent: figtree\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n"
-    urls = [site.url("/"), *site.urls(5, "/private/{}")]
+    site.robots = (
+        "User-agent: figtree\nDisallow: /*.gif\nDisallow: /private\nAllow: /private/\n\n"
+        "User-agent: *\nDisallow: /\n"
+    )
+    urls = [site.url("/"), site.url("/a.gif"), *site.urls(5, "/private/{}")]
     result = await crawl(urls=urls, robots=None, settings=settings_of(ENABLED))
     assert list(result.fetched) == urls[:1]
-    assert result.stats["koster/forbidden/rule"] == 5
+    assert result.stats["koster/forbidden/rule"] == 6
     assert result.warnings == []
     assert site.asked("/robots.txt") == 1
 
