@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,8 @@ from harness.comparison import (
     seen,
     shown,
 )
-from harness.crawling import Crawl, RecordingSpider
-from harness.replies import Answer, Reply, gzip_bomb
+from harness.crawling import Crawl
+from harness.replies import Reply, gzip_bomb
 from harness.server import Server
 from scrapy.utils.reactor import is_reactor_installed
 
@@ -99,58 +98,6 @@ async def test_retry_after(crawl: Crawl, server: Server) -> None:
     for site, secs in ((heeded, 1), (capped, 3)):
         first, second = [asked.at for asked in site.requests if asked.path == "/robots.txt"]
         assert secs - 0.01 <= second - first < secs + 1.5
-
-
-# What is told of it all.
-
-PICTURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 9
-
-
-@pytest.mark.promise("docs/first-crawl.md", "the log ends with a summary")
-async def test_the_summary(crawl: Crawl, server: Server) -> None:
-    answers: dict[str, Answer] = {
-        "obeyed": RULES,
-        "without": Reply(404),
-        "restricted": Reply(403),
-        "down": Reply(503),
-        "picture": Reply(200, PICTURE, headers=TEXT),
-    }
-    sites = {name: server.site() for name in answers}
-    for name, answer in answers.items():
-        sites[name].robots = answer
-    urls = [site.url(path) for site in sites.values() for path in ("/", "/secret")]
-    result = await crawl(urls=urls, settings=SETTINGS)
-    [line] = [told for told in result.logged(logging.INFO, "scrapy_koster") if "Sites: " in told]
-    assert line == (
-        "Sites: 1 obeyed, 1 without rules, 1 without robots.txt, 1 restricted, 1 unavailable."
-        " Requests refused: 5. Copies of robots.txt: 4 fetched, 0 from storage, 0 revalidated"
-    )
-    told = f"HTTP 200 without a record, {sites['picture'].url('/robots.txt')}"
-    assert any(told in line for line in result.logged(logging.INFO))
-    again = await crawl(urls=urls, settings=SETTINGS)
-    [line] = [told for told in again.logged(logging.INFO, "scrapy_koster") if "Sites: " in told]
-    assert "0 fetched, 4 from storage, 0 revalidated" in line
-
-
-class Lazy(RecordingSpider):
-    """Its second page is asked for when the first has come."""
-
-    def page(self, response: Any) -> Any:
-        if response.url.endswith("/first"):
-            yield self.ask(response.urljoin("/second"))
-
-
-@pytest.mark.promise("docs/access.md", "one request for each site, however many pages wait")
-@pytest.mark.promise("docs/access.md", "A site is a scheme, a host and a port")
-async def test_each_site_is_asked_once(crawl: Crawl, server: Server) -> None:
-    ruled, absent, closed = server.site(), server.site(), server.site()
-    ruled.robots, absent.robots = RULES, Reply(404)
-    closed.robots = "User-agent: *\nDisallow: /"
-    sites = (ruled, absent, closed)
-    result = await crawl(Lazy, urls=[site.url("/first") for site in sites], settings=SETTINGS)
-    assert [len(site.pages_asked) for site in sites] == [2, 2, 0]
-    assert len(result.refused) == 1
-    assert [site.asked("/robots.txt") for site in sites] == [1, 1, 1]
 
 
 # The comparison.

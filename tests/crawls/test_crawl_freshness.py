@@ -13,12 +13,8 @@ from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Asked, Reply
 from harness.server import Server, Site
 from harness.sizes import so_many
-from harness.virtual import time
 
 from scrapy_koster import RobotsUnavailable
-from scrapy_koster.protocol.access import Copy
-from scrapy_koster.protocol.site import site_of
-from scrapy_koster.storage.sqlite import SQLiteStorage
 
 WEEK = 604_800
 MONDAY = "Mon, 13 Nov 2023 00:00:00 GMT"
@@ -115,76 +111,32 @@ async def test_one_revalidation_in_the_least_life(
     assert result.stats["koster/revalidated"] == 3
 
 
-LIVES = (
-    (Reply(404), WEEK),
-    (Reply(403), 3600),
-    (file_with(Cache_Control="max-age=3600", Age="600"), 3000),
-    (file_with(Date=MONDAY, Expires="Mon, 13 Nov 2023 02:00:00 GMT"), 7200),
-    (file_with(Cache_Control="max-age=99999999"), 2_592_000),
-)
-
-
-@pytest.mark.promise("docs/access.md", "The lifetime comes from Cache-Control, or Expires")
-@pytest.mark.promise("docs/access.md", "lifetime of a 404 and of a 403")
-async def test_the_life_of_a_copy(crawl: Crawl, server: Server) -> None:
-    sites = [server.site() for _ in LIVES]
-    for site, (answer, _) in zip(sites, LIVES, strict=True):
-        site.robots = answer
-    before = time.time()
-    await crawl(urls=[site.url("/1") for site in sites], settings=SETTINGS)
-    for site, (_, life) in zip(sites, LIVES, strict=True):
-        copy = stored(crawl, site)
-        assert before + life - 1 <= copy.expires <= time.time() + life
-        assert before - 1 <= copy.fetched <= time.time()
-
-
 # A renewal that fails.
 
 
 @pytest.mark.promise("docs/access.md", "If this fails, the site is deferred")
-async def test_a_renewal_that_fails_defers(
-    crawl: Crawl, server: Server, clock: JumpingClock
-) -> None:
-    site = server.site()
-    site.robots = [file_with(ETag='"1"'), Reply(503)]
-    site.page("/1", later(clock, WEEK + 1))
-    result = await in_turn(crawl, site, "/1", "/2")
-    assert site.pages_asked == ["/1"]
-    assert [type(error) for _, error in result.refused] == [RobotsUnavailable]
-    assert site.asked("/robots.txt") >= 3
-    assert {conditions(asked)[0] for asked in robots_of(site)[1:]} == {'"1"'}
-
-
 @pytest.mark.promise("docs/access.md", "KOSTER_STALE_IF_ERROR_SECS allows the old copy")
-async def test_the_last_good_copy_serves_for_a_while(
-    crawl: Crawl, server: Server, clock: JumpingClock
+@pytest.mark.parametrize(("stale_secs", "fetched"), [(0, ["/1"]), (3600, ["/1", "/2", "/3"])])
+async def test_a_renewal_that_fails(
+    crawl: Crawl, server: Server, clock: JumpingClock, stale_secs: int, fetched: list[str]
 ) -> None:
+    """The last good copy serves for a while, if the setting says so; then the site is deferred."""
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(503)]
     site.page("/1", later(clock, WEEK + 1))
     site.page("/2", later(clock, 3000))
     site.page("/3", later(clock, 3000))
-    result = await in_turn(
-        crawl, site, "/1", "/2", "/3", "/secret", "/4", KOSTER_STALE_IF_ERROR_SECS=3600
-    )
-    assert site.pages_asked == ["/1", "/2", "/3"]
-    assert [(url, type(error)) for url, error in result.refused] == [
-        (site.url("/secret"), RobotsUnavailable),
-        (site.url("/4"), RobotsUnavailable),
-    ]
+    paths = ("/1", "/2", "/3", "/secret", "/4")
+    result = await in_turn(crawl, site, *paths, KOSTER_STALE_IF_ERROR_SECS=stale_secs)
+    assert site.pages_asked == fetched
+    assert result.errors == {
+        site.url(path): RobotsUnavailable for path in paths if path not in fetched
+    }
+    assert site.asked("/robots.txt") >= 3
+    assert {conditions(asked)[0] for asked in robots_of(site)[1:]} == {'"1"'}
 
 
 # From one crawl to the next.
-
-
-def stored(crawl: Crawl, site: Site) -> Copy:
-    storage = SQLiteStorage(str(crawl.folder / "robots.sqlite3"), "scrapy")
-    home = site_of(site.url())
-    assert home is not None
-    copy = storage.get(home)
-    storage.close()
-    assert isinstance(copy, Copy)
-    return copy
 
 
 def _answering(tag: str) -> Callable[[Asked], Reply]:
@@ -221,6 +173,7 @@ async def test_a_second_crawl_asks_for_nothing_and_a_third_for_changes(
     assert asked_in_all() == SITES
     assert "robotstxt/request_count" not in second.stats
     assert second.stats["koster/storage/hit"] == SITES
+    assert f"0 fetched, {SITES} from storage, 0 revalidated" in "\n".join(second.logged())
 
     clock.ahead = WEEK + 1
     third = await crawl(urls=secrets, settings=MANY)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -39,7 +38,7 @@ PAGES = {
 """Each page of the site, and what may come of it."""
 
 
-class Generator(RecordingSpider):
+class Pages(RecordingSpider):
     """Of each page two items, with a link to a further page between them."""
 
     directives: Any = None
@@ -53,13 +52,6 @@ class Generator(RecordingSpider):
         yield {"item": 1, "page": path}
         yield self.ask(response.url + "/next")
         yield {"item": 2, "page": path}
-
-
-class AsyncAwaiting(Generator):
-    async def page(self, response: Response) -> AsyncIterator[Any]:
-        for output in super().page(response):
-            await Crawl.sleep(0.001)
-            yield output
 
 
 def paths(result: Any) -> set[str]:
@@ -76,14 +68,11 @@ def counted(result: Any) -> dict[str, int]:
 
 @pytest.mark.promise("docs/page-directives.md", "noindex drops items, nofollow drops links")
 @pytest.mark.promise("docs/page-directives.md", "a callback sees the directives")
-@pytest.mark.parametrize("spider", [Generator, AsyncAwaiting])
-async def test_exactly_what_is_allowed_comes_out(
-    crawl: Crawl, server: Server, spider: type[Generator]
-) -> None:
+async def test_exactly_what_is_allowed_comes_out(crawl: Crawl, server: Server) -> None:
     site = server.site()
     for path, (reply, _) in PAGES.items():
         site.page(path, reply)
-    result = await crawl(spider, urls=[site.url(path) for path in PAGES], settings=ENABLED)
+    result = await crawl(Pages, urls=[site.url(path) for path in PAGES], settings=ENABLED)
     assert paths(result) == {*PAGES, *(f"{path}/next" for path in links(LINKS))}
     assert {request.path for request in site.requests} == {"/robots.txt", *paths(result)}
     assert vars(result.crawler.spider)["directives"] == ["noindex", "nofollow"]

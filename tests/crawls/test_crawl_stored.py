@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from harness.crawling import Crawl
 from harness.replies import Asked, Reply
 from harness.server import Server
-from harness.storages import place_of
 
 RULES = "User-agent: *\nDisallow: /first\nDisallow: /second\n"
 DAY = 86_400
 
 
 @pytest.mark.promise("docs/reliability.md", "copies stored under other settings")
-@pytest.mark.parametrize(
-    ("headers", "settings", "asked"),
-    [
-        (
-            {"Cache-Control": f"max-age={20 * DAY}"},
-            {"KOSTER_EXPIRY_MIN_SECS": 0, "KOSTER_EXPIRY_MAX_SECS": 0},
-            2,
-        ),
-        ({}, {"KOSTER_EXPIRY_SECS": 0}, 2),
-    ],
-    ids=["stated", "by default"],
-)
-async def test_a_copy_lives_as_the_settings_of_today_say(
-    crawl: Crawl, server: Server, *, headers: dict[str, str], settings: dict[str, Any], asked: int
-) -> None:
+async def test_a_copy_lives_as_the_settings_of_today_say(crawl: Crawl, server: Server) -> None:
     site = server.site()
-    site.robots = Reply(200, RULES, headers=headers)
-    for later in (False, True):
-        result = await crawl(urls=[site.url("/first")], settings=settings if later else None)
+    site.robots = Reply(200, RULES, headers={"Cache-Control": f"max-age={20 * DAY}"})
+    for settings in ({}, {"KOSTER_EXPIRY_MIN_SECS": 0, "KOSTER_EXPIRY_MAX_SECS": 0}):
+        result = await crawl(urls=[site.url("/first")], settings=settings)
         assert result.fetched == ()
-    assert site.asked("/robots.txt") == asked
+    assert site.asked("/robots.txt") == 2
 
 
 # A copy belongs to a site and a robot: sites can send each robot an answer of its own.
@@ -62,31 +44,3 @@ async def test_each_robot_obeys_its_own_file(crawl: Crawl, server: Server) -> No
             result = await crawl(urls=urls, settings=agent)
             assert len(result.fetched) == (len(PATHS) if robot == "one" else 0)
     assert site.asked("/robots.txt") == 2
-
-
-async def test_a_fleet_of_two_robots_fetches_each_site_once_for_each(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    settings = place_of("redis", tmp_path).settings()
-    sites = [server.site() for _ in range(4)]
-    for site in sites:
-        site.robots = by_robot
-    urls = [site.url(path) for site in sites for path in PATHS]
-    robots = ("one", "two", "one", "two")
-    results = await crawl.together(
-        *(crawl(urls=urls, settings=settings | {"USER_AGENT": f"{each}/0.1"}) for each in robots)
-    )
-    assert {site.asked("/robots.txt") for site in sites} == {2}
-    fetched = [len(result.fetched) for result in results]
-    assert fetched == [len(urls) if robot == "one" else 0 for robot in robots]
-
-
-async def test_a_request_with_a_name_of_its_own_uses_the_copy_of_its_crawl(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    site.robots = "User-agent: other\nDisallow: /\n"
-    meta = {"robotstxt_user_agent": "other"}
-    result = await crawl(urls=[site.url("/a")], meta=meta)
-    assert [url for url, _ in result.refused] == [site.url("/a")]
-    assert site.asked("/robots.txt") == 1

@@ -18,6 +18,7 @@ NOTHING_TO_BE_DONE = ("no-file", "html", "no-such-host")
 
 
 @pytest.mark.promise("docs/first-crawl.md", "the log of nine sites")
+@pytest.mark.promise("docs/first-crawl.md", "the log ends with a summary")
 async def test_the_page_has_the_log_of_a_crawl(crawl: Crawl, server: Server) -> None:
     """Sites are asked at the same time: in which order they are named is theirs to say."""
     result = await first_crawl(crawl, server)
