@@ -1,32 +1,18 @@
-"""The start of a crawl: it obeys, wherever it is started, or it does not begin."""
+"""The start of a crawl: it obeys, wherever it is started."""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from harness.crawling import Crawl
 from harness.server import Server
-from scrapy.exceptions import NotConfigured
 
 from scrapy_koster import (
     RobotsForbidden,
 )
-from scrapy_koster.crawl.engine.compat import robots_parsed
 
 RULES = "User-agent: *\nDisallow: /private\n"
-
-# What Scrapy leaves open of a crawl that fails at its start is not ours to close.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def collected() -> Iterator[None]:
-    """What is left open comes up here, and not in the next module."""
-    yield
-    gc.collect()
 
 
 @pytest.mark.promise("docs/reliability.md", "no scrapy.cfg: rules are obeyed")
@@ -52,19 +38,3 @@ async def test_obeys_wherever_it_is_started(
     assert site.asked("/private") == 0
     assert not result.warnings
     assert (folder / ".scrapy/koster/robots.sqlite3").exists()
-
-
-async def test_a_handler_of_robots_parsed_that_raises_opens_no_site(
-    crawl: Crawl, server: Server
-) -> None:
-    def parsed() -> None:
-        raise NotConfigured("this handler is too odd")
-
-    site = server.site()
-    site.robots = RULES
-    running = crawl.start(urls=[site.url("/private")], settings={"KOSTER_UNAVAILABLE": "allow"})
-    running.crawler.signals.connect(parsed, signal=robots_parsed)
-    with pytest.raises(AssertionError, match="is too odd"):  # it is logged, with a traceback
-        await running.result()
-    assert site.asked("/robots.txt") == 1
-    assert site.pages_asked == []

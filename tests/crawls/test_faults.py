@@ -112,6 +112,7 @@ async def nothing_is_fetched(running: Running, sites: Sequence[Site]) -> None:
 
 
 @pytest.mark.promise("docs/reliability.md", "fault by fault: storage, clock, Redis, other code")
+@pytest.mark.promise("docs/reliability.md", "a parser with a wrong answer opens no page")
 @pytest.mark.parametrize(
     "fault", faults_around.FAULTS, ids=lambda fault: f"{fault.group}: {fault.name}"
 )

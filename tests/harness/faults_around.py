@@ -202,6 +202,13 @@ class NoUrl(NoFile):
         raise ZeroDivisionError
 
 
+class NoBool(NoUrl):
+    """Returns a coroutine, which is true if it is taken for an answer."""
+
+    async def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:  # type: ignore[override]
+        return True
+
+
 class RaisesOfRobots:
     """A middleware that fails at each robots.txt."""
 
@@ -243,6 +250,7 @@ FAULTS = (
         _CODE, "a parser that raises at each file", _with(KOSTER_PARSER=NoFile), closed=True
     ),
     AroundFault(_CODE, "a parser that raises at each URL", _with(KOSTER_PARSER=NoUrl), closed=True),
+    AroundFault(_CODE, "a parser that returns no bool", _with(KOSTER_PARSER=NoBool), closed=True),
     AroundFault(
         _CODE,
         'a middleware that has a defect at each robots.txt, KOSTER_UNAVAILABLE = "allow"',
