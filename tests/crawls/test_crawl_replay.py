@@ -99,25 +99,18 @@ async def test_without_a_copy_pages_of_the_cache_pass(recorded: Recorded) -> Non
 
 
 @pytest.mark.beside("Scrapy", "HttpCache, replay offline")
-async def test_the_last_copy_decides_however_old(recorded: Recorded) -> None:
+@pytest.mark.parametrize("is_failing", [False, True])
+async def test_the_last_copy_decides_however_old(recorded: Recorded, is_failing: bool) -> None:
     """The last copy decides, and nothing is fetched."""
     await recorded.record()
-    recorded.store(recorded.copy())
-    result = await recorded.run()
+    then, copy = time.time() - 1000, recorded.copy()
+    recorded.store(Failure("HTTP 503", 3, then, then, then + 9000, copy) if is_failing else copy)
+    result = await recorded.run(KOSTER_UNAVAILABLE="disallow")
     assert result.errors == {recorded.site.url("/no"): RobotsForbidden}
     assert [verdict.line for verdict in result.verdicts] == [2]
     assert len(result.fetched) == 2
     assert recorded.site.asked("/robots.txt") == 0
     assert recorded.fetched == 0
-
-
-async def test_the_copy_from_before_a_failure_decides(recorded: Recorded) -> None:
-    await recorded.record()
-    then = time.time() - 1000
-    recorded.store(Failure("HTTP 503", 3, then, then, then + 9000, recorded.copy()))
-    result = await recorded.run(KOSTER_UNAVAILABLE="disallow")
-    assert result.errors == {recorded.site.url("/no"): RobotsForbidden}
-    assert recorded.site.asked("/robots.txt") == 0
 
 
 # What the cache passes on to the network is subject to robots.txt as always.
@@ -168,37 +161,17 @@ async def test_what_the_cache_does_not_answer_is_not_fetched_undecided(recorded:
 
 
 async def test_one_that_is_not_to_be_cached_among_others(recorded: Recorded) -> None:
-    await recorded.record()
-    recorded.site.robots = Reply(503)
-    uncached = Request(recorded.site.url("/page"), meta={"dont_cache": True})
-    result = await recorded.run([uncached, *recorded.urls[:2]])
-    assert result.errors == {uncached.url: RobotsUnavailable}
-    assert sorted(result.fetched) == sorted(recorded.urls[:2])
-    assert recorded.fetched == 0
-
-
-class UncachedFirst(RecordingSpider):
-    """Replays its other URLs when the first, which is not cached, has failed."""
-
-    async def start(self) -> Any:
-        yield self.ask(Request(str(self.urls[0]), meta={"dont_cache": True}))
-
-    def fail(self, failure: Any) -> Any:
-        super().fail(failure)
-        if len(self.refused) == 1:
-            yield from map(self.ask, self.urls[1:])
-
-
-async def test_a_site_that_has_failed_is_replayed(recorded: Recorded) -> None:
+    """Its robots.txt fails. The others are decided by the last copy, and do not wait."""
     await recorded.record()
     recorded.store(recorded.copy())
     recorded.site.robots = Reply(503)
-    uncached, no = recorded.site.url("/uncached"), recorded.site.url("/no")
-    settings = {"KOSTER_UNAVAILABLE": "disallow", "KOSTER_DEFER_FIRST_SECS": 600}
-    result = await recorded.run([uncached, *recorded.urls], UncachedFirst, **settings)
-    assert result.errors == {uncached: RobotsUnavailable, no: RobotsForbidden}
-    assert len(result.fetched) == 2
-    assert recorded.site.asked("/robots.txt") == 1
+    uncached = Request(recorded.site.url("/page"), meta={"dont_cache": True})
+    result = await recorded.run([uncached, *recorded.urls[:2]])
+    assert result.errors == {
+        uncached.url: RobotsUnavailable,
+        recorded.site.url("/no"): RobotsForbidden,
+    }
+    assert result.fetched == (recorded.site.url("/"),)
     assert recorded.fetched == 0
 
 
