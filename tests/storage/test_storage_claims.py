@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 import redis
-from harness import forks
-from harness.storages import SHARED, Place, place_of
+from harness.storages import place_of
 
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
@@ -38,43 +37,6 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
         assert visit(storage, "3.example") > 0
         assert visit(storage, "0.example") == 0.0  # forgotten; now 2.example goes out
         assert visit(storage, "1.example") > 0
-
-
-@pytest.fixture(params=SHARED)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return place_of(request.param, tmp_path)
-
-
-CLAIMANT = """
-import random, sys, time
-from scrapy_koster.protocol.site import Site
-from harness.storages import Place
-
-storage = Place.read(sys.argv[1]).open()
-sites = [Site("http", f"{n}.example", 80) for n in range(100)]
-random.Random(sys.argv[2]).shuffle(sites)
-print("ready", flush=True)
-sys.stdin.readline()
-for site in sites:
-    if not storage.claim(site, sys.argv[2], now=time.time(), secs=60).held_secs:
-        print(site)
-storage.close()
-"""
-
-
-@pytest.mark.promise("docs/storage.md", "claims: one process fetches")
-@pytest.mark.slow
-def test_of_four_processes_one_is_granted(place: Place) -> None:
-    processes = [forks.start("-c", CLAIMANT, place, owner) for owner in "abcd"]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    granted = [line for process in processes for line in forks.end(process)[0].splitlines()]
-    assert sorted(granted) == sorted(f"http://{n}.example" for n in range(100))
 
 
 # Clocks, of those who go by their own.

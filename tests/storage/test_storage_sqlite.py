@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -66,28 +65,7 @@ def test_every_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n
     assert (tmp_path / name).is_file()
 
 
-# Other processes
-
-WRITER = """
-import itertools, sys
-from scrapy_koster.protocol.access import Copy
-from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage.sqlite import SQLiteStorage
-
-path, name = sys.argv[1:]
-storage = SQLiteStorage(path)
-for n in itertools.count():
-    site = Site("http", f"{name}-{n}.example", 80)
-    copy = Copy(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
-    storage.put(site, copy)
-    print(n, flush=True)
-"""
-
-
-def written(name: str, n: int) -> tuple[Site, Copy]:
-    site = Site("http", f"{name}-{n}.example", 80)
-    copy = Copy(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
-    return site, copy
+# Claims that nobody made
 
 
 CLAIMED = {
@@ -107,26 +85,6 @@ def test_a_tampered_claim(storage: SQLiteStorage, path: Path, change: str) -> No
     assert storage.claim(A, "b", now=1010.0, secs=10.0).held_secs == 0.0
 
 
-@pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")
-@pytest.mark.parametrize("puts", [1, 333])
-def test_a_killed_writer_loses_no_put_that_was_done(path: Path, puts: int) -> None:
-    with forks.start("-c", WRITER, path, "a") as process:
-        try:
-            assert process.stdout is not None
-            for _ in range(puts):
-                process.stdout.readline()
-        finally:
-            process.send_signal(signal.SIGKILL)
-        rest, errors = process.communicate(timeout=BOUND_SECS)
-    assert process.returncode == -signal.SIGKILL, errors
-    done = puts + rest.count("\n")
-    assert execute(path, "PRAGMA integrity_check") == [("ok",)]
-    with closing(SQLiteStorage(str(path))) as storage:
-        for n in range(done):
-            site, copy = written("a", n)
-            assert storage.get(site) == copy
-
-
 # Files that cannot be used
 
 
@@ -142,11 +100,16 @@ def test_one_claims_a_site_whose_rows_are_invalid(
     assert held == [0.0, 9.0, 0.0]
 
 
+def written(n: int) -> tuple[Site, Copy]:
+    site = Site("http", f"{n}.example", 80)
+    return site, Copy(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
+
+
 def filled(path: Path) -> int:
     """Fill the file with 100 sites; return its size."""
     with closing(SQLiteStorage(str(path))) as storage:
         for n in range(100):
-            storage.put(*written("a", n))
+            storage.put(*written(n))
     return path.stat().st_size
 
 
@@ -155,8 +118,8 @@ def outcome(path: Path) -> str:
     try:
         with closing(SQLiteStorage(str(path))) as storage:
             for n in range(100):
-                storage.get(written("a", n)[0])
-                storage.put(*written("a", n))
+                storage.get(written(n)[0])
+                storage.put(*written(n))
             list(storage.sites())
     except StorageError as error:
         return str(error)
