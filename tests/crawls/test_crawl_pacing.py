@@ -194,7 +194,7 @@ def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
     place = place_of("sqlite", tmp_path)
     with Server() as farm:
         site = farm.site()
-        site.robots = robots(3)
+        site.robots = robots(2)
         first = work(place, site.urls(5), **OBEY)
         end = time.monotonic() + 30
         while not site.pages_asked and time.monotonic() < end:
@@ -203,4 +203,4 @@ def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
         first.process.communicate()
         second = work(place, site.urls(1, "/next{}"), **OBEY).result()
         assert len(second.fetched) == 1
-        assert_apart(site, secs=3 - ON_ITS_WAY_SECS)
+        assert_apart(site, secs=2 - ON_ITS_WAY_SECS)

@@ -13,19 +13,16 @@ import pytest
 import redis
 from harness.storages import place_of
 
-from scrapy_koster.protocol.access import Copy
-from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Pacing, held_secs
 
 HOST = "a.example"
 SECS = 30.0
-BOUND_SECS = 30.0
 LATE_SECS = 5.0
 """What a slow machine may take between two calls."""
 
 
-def visit(storage: Pacing, host: str = HOST, *, secs: float = SECS, begun: bool = False) -> float:
-    return storage.visit(host, now=time.time(), secs=secs, begun=begun)
+def visit(storage: Pacing, host: str = HOST, *, begun: bool = False) -> float:
+    return storage.visit(host, now=time.time(), secs=SECS, begun=begun)
 
 
 def test_memory_is_bounded(tmp_path: Path) -> None:
@@ -93,20 +90,3 @@ def test_in_redis(tmp_path: Path, kind: str) -> None:
         assert visit(storage) == 0.0
         assert client.pttl(key) == pytest.approx(int(client.get(key)), abs=5000)
         assert visit(storage) > 0
-
-
-def test_in_redis_it_ends_by_itself(tmp_path: Path) -> None:
-    place = replace(place_of("redis", tmp_path), redis_ttl_secs=1)
-    client: Any = redis.Redis.from_url(place.redis_url)
-    with closing(client), closing(place.open()) as storage:
-        visit(storage, secs=0.2)
-        storage.visit("b.example", now=0.0, secs=1e12)
-        storage.put(Site("http", HOST, 80), Copy("u", 200, b"", None, None, 1.0, 2.0))
-        head = f"{place.redis_prefix}:2:visit:"
-        keys = {key.decode() for key in client.scan_iter(f"{head}*")}
-        assert keys <= {f"{head}{{a.example}}", f"{head}{{b.example}}"}
-        assert client.pttl(f"{head}{{b.example}}") > 0
-        end = time.monotonic() + BOUND_SECS
-        while client.exists(f"{head}{{a.example}}"):
-            assert time.monotonic() < end
-            time.sleep(0.02)

@@ -92,8 +92,12 @@ def failure_of(url: str, prefix: str = "koster") -> str:
 def test_the_keys_their_ends_and_a_value(storage: RedisStorage, client: Any, prefix: str) -> None:
     storage.put(A, COPY)
     storage.claim(A, "a", now=0.0, secs=SECS)
+    for host, secs in (("a.example", SECS), ("b.example", 1e12)):
+        storage.visit(host, now=0.0, secs=secs)
+    visits = [f"{prefix}:2:visit:{{{host}}}" for host in ("a.example", "b.example")]
     keys = {key.decode() for key in client.scan_iter(f"{prefix}*")}
-    assert keys == {known_key(prefix), claim_key(prefix)}
+    assert keys == {known_key(prefix), claim_key(prefix), *visits}
+    assert 3500 < client.ttl(visits[0]) <= 3600 < client.ttl(visits[1])
     assert 3500 < client.ttl(known_key(prefix)) <= 3600
     assert 25_000 < client.pttl(claim_key(prefix)) <= 30_000
     client.expire(known_key(prefix), 5)

@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from harness import forks
 
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.site import Site
@@ -21,8 +20,6 @@ A = Site("http", "a.example", 80)
 B = Site("http", "b.example", 80)
 COPY = Copy("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1.0, 2.0)
 FAILURE = Failure("503", 1, 1.0, 2.0, 3.0, COPY)
-
-BOUND_SECS = 30.0
 
 
 @pytest.fixture
@@ -185,37 +182,6 @@ def test_a_put_into_a_locked_file(storage: SQLiteStorage, path: Path) -> None:
         other.execute("ROLLBACK")
         storage.put(A, FAILURE)
         assert storage.get(A) == FAILURE
-
-
-FULL_DISK = """
-import os, resource, sys
-from scrapy_koster.protocol.access import Copy
-from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import StorageError
-from scrapy_koster.storage.sqlite import SQLiteStorage
-
-site = Site("http", "a.example", 80)
-small = Copy("u", 200, b"", None, None, 1.0, 2.0)
-storage = SQLiteStorage(sys.argv[1])
-storage.put(site, small)
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
-try:
-    storage.put(site, Copy("u", 200, os.urandom(500_000), None, None, 3.0, 4.0))
-except StorageError as error:
-    print(error)
-assert storage.get(site) == small
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-storage.put(site, Copy("u", 404, b"", None, None, 5.0, 6.0))
-assert storage.get(site).status == 404
-storage.close()
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="RLIMIT_FSIZE is POSIX's")
-def test_no_room_on_the_disk(path: Path) -> None:
-    said, _ = forks.end(forks.start("-c", FULL_DISK, path))
-    assert "disk I/O error" in said or "full" in said
-    assert str(path) in said
 
 
 # Rows that nobody put
