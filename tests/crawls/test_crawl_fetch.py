@@ -356,3 +356,28 @@ async def test_the_rules_are_those_of_the_site_that_was_asked(crawl: Crawl, serv
     assert (verdict.url, verdict.site) == (site.url("/secret"), site_of(site.url()))
     assert other.url("/rules") in str(verdict)
     assert (await stored(crawl, site)).url == other.url("/rules")
+
+
+class Broken:
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            raise ZeroDivisionError("mine")
+
+
+@pytest.mark.promise("docs/access.md", "errbacks get your error in place of RobotsUnavailable")
+async def test_an_error_of_a_middleware_reaches_the_errback(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    running = crawl.start(
+        urls=site.urls(3),
+        settings={
+            "DOWNLOADER_MIDDLEWARES": {Broken: 600},
+            "KOSTER_DEFER_FIRST_SECS": 0.1,
+            "KOSTER_DEFER_LIMIT_SECS": 0.3,
+        },
+    )
+    with pytest.raises(AssertionError, match="mine"):  # it is logged, with a traceback
+        await running.result()
+    spider = running.crawler.spider
+    assert isinstance(spider, RecordingSpider)
+    assert [str(error) for _, error in spider.refused] == ["mine"] * 3
+    assert site.requests == ()

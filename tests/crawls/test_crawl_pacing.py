@@ -204,3 +204,18 @@ def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
         second = work(place, site.urls(1, "/next{}"), **OBEY).result()
         assert len(second.fetched) == 1
         assert_apart(site, secs=2 - ON_ITS_WAY_SECS)
+
+
+@pytest.mark.promise("docs/pacing.md", "processes share the delay of a host")
+def test_a_fleet_comes_no_more_often_than_one(tmp_path: Path) -> None:
+    place = place_of("redis", tmp_path)
+    with Server() as farm:
+        site = farm.site()
+        site.robots = robots(0.5)
+        urls = [site.urls(3, f"/{worker}/{{}}") for worker in range(2)]
+        workers = [work(place, each, seed, **OBEY) for seed, each in enumerate(urls)]
+        results = [worker.result() for worker in workers]
+        assert sum(len(result.fetched) for result in results) == 6
+        assert site.asked("/robots.txt") == 1
+        assert_apart(site, secs=0.5 - ON_ITS_WAY_SECS)
+        assert sum(gaps(site)) >= 6 * 0.5 - ON_ITS_WAY_SECS

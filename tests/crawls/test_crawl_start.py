@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from harness.crawling import Crawl
 from harness.server import Server
+from scrapy.exceptions import NotConfigured
 
 from scrapy_koster import (
     RobotsForbidden,
 )
+from scrapy_koster.crawl.engine.compat import robots_parsed
 
 RULES = "User-agent: *\nDisallow: /private\n"
 
@@ -38,3 +40,19 @@ async def test_obeys_wherever_it_is_started(
     assert site.asked("/private") == 0
     assert not result.warnings
     assert (folder / ".scrapy/koster/robots.sqlite3").exists()
+
+
+async def test_a_handler_of_robots_parsed_that_raises_opens_no_site(
+    crawl: Crawl, server: Server
+) -> None:
+    def parsed() -> None:
+        raise NotConfigured("this handler is too odd")
+
+    site = server.site()
+    site.robots = RULES
+    running = crawl.start(urls=[site.url("/private")], settings={"KOSTER_UNAVAILABLE": "allow"})
+    running.crawler.signals.connect(parsed, signal=robots_parsed)
+    with pytest.raises(AssertionError, match="is too odd"):  # it is logged, with a traceback
+        await running.result()
+    assert site.asked("/robots.txt") == 1
+    assert site.pages_asked == []

@@ -16,7 +16,8 @@ from harness.crawling import IN_PLACE, STEADY, Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
 from harness.virtual import time
-from scrapy import Request
+from scrapy import Request, signals
+from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 
 from scrapy_koster import RobotsUnavailable
@@ -237,3 +238,21 @@ def test_a_command_for_one_page_waits_for_one_answer(
     assert "scrapy fetch, shell, view and parse do not wait for a site to recover" in run.stderr
     assert "To wait until it recovers, run a crawl." in run.stderr
     assert "KOSTER_IDLE_LIMIT_SECS" not in run.stderr
+
+
+@pytest.mark.promise("docs/access.md", "spider_idle is sent while requests wait")
+async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> None:
+    """An idle spider takes another URL, as from a queue."""
+    site, dead = server.site(), server.down()
+    more = [site.url("/second")]
+
+    def feed(spider: RecordingSpider) -> None:
+        if more and site.pages_asked:
+            spider.crawler.engine.crawl(spider.ask(more.pop()))
+            raise DontCloseSpider
+
+    running = crawl.start(urls=[site.url("/first"), dead.url("/")])
+    running.crawler.signals.connect(feed, signals.spider_idle)
+    await crawl.until(lambda: "/second" in site.pages_asked, seconds=10)
+    result = await running.stop()
+    assert result.refused == ()

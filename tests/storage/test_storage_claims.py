@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 import redis
-from harness.storages import place_of
+from harness import forks
+from harness.storages import SHARED, Place, place_of
 
 from scrapy_koster.storage import Pacing, held_secs
 
@@ -90,3 +91,40 @@ def test_in_redis(tmp_path: Path, kind: str) -> None:
         assert visit(storage) == 0.0
         assert client.pttl(key) == pytest.approx(int(client.get(key)), abs=5000)
         assert visit(storage) > 0
+
+
+CLAIMANT = """
+import random, sys, time
+from scrapy_koster.protocol.site import Site
+from harness.storages import Place
+
+storage = Place.read(sys.argv[1]).open()
+sites = [Site("http", f"{n}.example", 80) for n in range(100)]
+random.Random(sys.argv[2]).shuffle(sites)
+print("ready", flush=True)
+sys.stdin.readline()
+for site in sites:
+    if not storage.claim(site, sys.argv[2], now=time.time(), secs=60).held_secs:
+        print(site)
+storage.close()
+"""
+
+
+@pytest.fixture(params=SHARED)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return place_of(request.param, tmp_path)
+
+
+@pytest.mark.promise("docs/storage.md", "claims: one process fetches")
+@pytest.mark.slow
+def test_of_four_processes_one_is_granted(place: Place) -> None:
+    processes = [forks.start("-c", CLAIMANT, place, owner) for owner in "abcd"]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    granted = [line for process in processes for line in forks.end(process)[0].splitlines()]
+    assert sorted(granted) == sorted(f"http://{n}.example" for n in range(100))

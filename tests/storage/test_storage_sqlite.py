@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from harness import forks
 
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.site import Site
@@ -226,3 +228,42 @@ def test_a_file_of_an_earlier_version_is_rebuilt(path: Path, version: int) -> No
         storage.put(A, COPY)
         assert storage.get(A) == COPY
     assert execute(path, "PRAGMA user_version") == [(8,)]
+
+
+WRITER = """
+import itertools, sys
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
+path, name = sys.argv[1:]
+storage = SQLiteStorage(path)
+for n in itertools.count():
+    site = Site("http", f"{name}-{n}.example", 80)
+    copy = Copy(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
+    storage.put(site, copy)
+    print(n, flush=True)
+"""
+
+
+BOUND_SECS = 30.0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")
+@pytest.mark.parametrize("puts", [1, 333])
+def test_a_killed_writer_loses_no_put_that_was_done(path: Path, puts: int) -> None:
+    with forks.start("-c", WRITER, path, "a") as process:
+        try:
+            assert process.stdout is not None
+            for _ in range(puts):
+                process.stdout.readline()
+        finally:
+            process.send_signal(signal.SIGKILL)
+        rest, errors = process.communicate(timeout=BOUND_SECS)
+    assert process.returncode == -signal.SIGKILL, errors
+    done = puts + rest.count("\n")
+    assert execute(path, "PRAGMA integrity_check") == [("ok",)]
+    with closing(SQLiteStorage(str(path))) as storage:
+        for n in range(done):
+            site, copy = written("a", n)
+            assert storage.get(site) == copy
