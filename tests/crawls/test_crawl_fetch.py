@@ -381,3 +381,13 @@ async def test_an_error_of_a_middleware_reaches_the_errback(crawl: Crawl, server
     assert isinstance(spider, RecordingSpider)
     assert [str(error) for _, error in spider.refused] == ["mine"] * 3
     assert site.requests == ()
+
+
+@pytest.mark.promise("docs/access.md", "up to the end of a line")
+async def test_a_long_file_is_cut_between_lines(crawl: Crawl, server: Server) -> None:
+    """The line that the limit divides does not count."""
+    site = server.site()
+    site.robots = f"{RULES}Disallow: /page\n"
+    settings = {"KOSTER_MAX_BYTES": len(f"{RULES}Disallow: /p")}
+    assert obeyed(await crawl_site(crawl, site, settings=settings), site)
+    assert (await stored(crawl, site)).body == RULES.encode()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 from harness.comparison import SETTINGS
-from harness.crawling import Crawl, CrawlResult
+from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Raw, Reply
 from harness.server import Server
 from scrapy import Request
+from scrapy.http import Response
 
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
@@ -84,3 +86,28 @@ async def test_of_a_storage(crawl: Crawl, server: Server) -> None:
     assert_harmless(
         result, "this is not said again: Failing: StorageError: it raised OSError: \\x1b[2J"
     )
+
+
+class Elsewhere:
+    """A page may say that its URL is any other, by a handler or a middleware."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if request.url.endswith("/robots.txt"):
+            return response
+        response._set_url(f"http://{HOSTS[0]}/{NASTY}")
+        return response
+
+
+class Yielding(RecordingSpider):
+    def page(self, response: Response) -> Any:
+        kind = type(f"Item{NASTY}", (dict,), {})
+        return [kind(), Request(f"http://{HOSTS[0]}/{NASTY}")]
+
+
+async def test_of_a_page(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    head = f'<meta name="robots" content="none,{NASTY[:-3]}">'.encode()
+    site.page("/page", Reply(200, head, headers={"Content-Type": "text/html"}))
+    settings = {**SETTINGS, "DOWNLOADER_MIDDLEWARES": {Elsewhere: 1}}
+    result = await crawl(Yielding, urls=[site.url("/page")], settings=settings)
+    assert_harmless(result, "Dropped an item (Item\\x1b[2J", "Dropped <GET http://a\\u2028b")

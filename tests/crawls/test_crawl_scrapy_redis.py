@@ -231,3 +231,19 @@ async def test_a_redis_that_hangs_and_one_that_comes_back_without_data(
     log = fleet.end(worker)
     assert each_once(site, 50)
     assert log.count(WARNING) <= 2
+
+
+@pytest.mark.promise("docs/access.md", "a worker that ends puts its waiting requests back")
+async def test_a_worker_that_is_interrupted(server: Server, fleet: Fleet, crawl: Crawl) -> None:
+    site, waiting = closed(server), closed(server)
+    other = fleet.start(waiting.urls(1))
+    await fleet.until_written(1)
+    interrupted = fleet.start(site.urls(50))
+    await crawl.until(lambda: fleet.client.scard("fleet:dupefilter") == 51)
+    log = fleet.end(interrupted, signal.SIGINT)
+    assert WARNING not in log
+    site.robots = waiting.robots = OPEN
+    fleet.end(other)
+    assert each_once(site, 50)
+    assert each_once(waiting, 1)
+    assert fleet.left() <= {"fleet:dupefilter"}

@@ -236,34 +236,30 @@ from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
-path, name = sys.argv[1:]
-storage = SQLiteStorage(path)
+storage = SQLiteStorage(sys.argv[1])
 for n in itertools.count():
-    site = Site("http", f"{name}-{n}.example", 80)
+    site = Site("http", f"{n}.example", 80)
     copy = Copy(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
     storage.put(site, copy)
     print(n, flush=True)
 """
 
 
-BOUND_SECS = 30.0
-
-
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")
 @pytest.mark.parametrize("puts", [1, 333])
 def test_a_killed_writer_loses_no_put_that_was_done(path: Path, puts: int) -> None:
-    with forks.start("-c", WRITER, path, "a") as process:
+    with forks.start("-c", WRITER, path) as process:
         try:
             assert process.stdout is not None
             for _ in range(puts):
                 process.stdout.readline()
         finally:
             process.send_signal(signal.SIGKILL)
-        rest, errors = process.communicate(timeout=BOUND_SECS)
+        rest, errors = process.communicate(timeout=30)
     assert process.returncode == -signal.SIGKILL, errors
     done = puts + rest.count("\n")
     assert execute(path, "PRAGMA integrity_check") == [("ok",)]
     with closing(SQLiteStorage(str(path))) as storage:
         for n in range(done):
-            site, copy = written("a", n)
+            site, copy = written(n)
             assert storage.get(site) == copy
