@@ -28,6 +28,8 @@ class Entry:
     url: str = ""
     """Which of its URLs was parked last."""
     ends: list[str] = field(default_factory=list)
+    is_queued_too: bool = False
+    """Whether Scrapy's own queue has it, too: a kill made the queue forget that it came out."""
     may_be_lost: str = ""
     may_be_twice: str = ""
 
@@ -116,6 +118,8 @@ class Ledger:
             # What waits in the file is known again by the next run, but for its other URLs.
             if entry is not None and (number not in parked or url != entry.url):
                 entry.may_be_twice = "Scrapy's own queue forgot that it had given it out"
+            elif entry is not None:
+                entry.is_queued_too = True
         lost = []
         for entry in self.entries.values():
             if entry.holder is process:
@@ -130,6 +134,8 @@ class Ledger:
     def left(self, process: Process, durable: set[int], may_be_lost: str) -> None:
         """The crawl of *process* has ended by itself: what has not ended with it?"""
         for entry in self.entries.values():
+            if entry.is_queued_too:
+                entry.may_be_twice = "the run after the next does not know that it waited"
             if entry.holder is process:
                 entry.holder = None
                 if may_be_lost:  # what is durable may be an earlier URL of it
