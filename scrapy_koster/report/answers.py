@@ -87,7 +87,8 @@ def _sent(numbers: Numbers) -> str:
         return f"By the draft, no. Pages that RFC 9309 forbids: {looser:,}."
     if totals["exempt"] or numbers.allowed_because[of.LET_THROUGH]:
         return "Not that is known, but not all rules were known or obeyed."
-    return f"No. Only allowed requests were sent: {numbers.allowed:,}."
+    sent = f"Only allowed requests were sent: {numbers.allowed:,}."
+    return f"No. {sent}" if numbers.about.get("compared", 1) else f"By your parser, no. {sent}"
 
 
 def _let_through(numbers: Numbers) -> Iterator[tuple[int, str, str]]:

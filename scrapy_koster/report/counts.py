@@ -48,8 +48,10 @@ class Counts:
     def __init__(self, now: Callable[[], float], parser: type = RobotsTxt) -> None:
         """*now* returns seconds since the epoch. *parser* is the class of the crawl's parser."""
         self._now = now
-        self._no_record = 0 if issubclass(parser, Reading) else -1
+        is_ours = issubclass(parser, Reading)
+        self._no_record = 0 if is_ours else -1
         self.tally = Tally()
+        self.tally.put("about", "compared", value=int(is_ours))  # with RFC 9309
         self._seen: Counter[tuple[str, str, int]] = Counter()
         self._samples = 0
 

@@ -18,26 +18,28 @@ from scrapy_koster.storage.port import Claimed, Setting, Settings, StorageError,
 _APPLICATION_ID = 0x4B6F7374  # "Kost"
 _VERSION = 8
 _TABLES = (
-    "site (site TEXT, robot TEXT, known, learnt REAL, owner, until, PRIMARY KEY (site, robot))",
+    # The copy is last: a claim of the same size overwrites its own bytes only.
+    "site (site TEXT, robot TEXT, learnt REAL, owner, until, known, PRIMARY KEY (site, robot))",
     "visit (host TEXT PRIMARY KEY, visited REAL)",
 )
 # Each of these is a single statement, which is atomic without a transaction.
 # A value of more than OCTETS_MAX bytes comes from another program, and might fill the memory.
 _GET = "SELECT known FROM site WHERE site = ? AND robot = ? AND length(known) <= ?"
-# The condition is that of ``supersedes``.
+# The condition is that of ``supersedes``. The time 0 ends the claim of the given owner.
 _PUT = (
     "INSERT INTO site (site, robot, known, learnt) VALUES (?, ?, ?, ?) ON CONFLICT (site, robot)"
-    " DO UPDATE SET known = excluded.known, learnt = excluded.learnt, owner = nullif(owner, ?)"
+    " DO UPDATE SET known = excluded.known, learnt = excluded.learnt, until = until * (owner <> ?)"
     " WHERE ifnull(NOT (learnt > excluded.learnt AND learnt <= ?), 1)"
 )
 # A claim of another owner stays unless it has expired, or was written by a wrong clock.
 _CLAIM = (
     "INSERT INTO site (site, robot, owner, until) VALUES (?, ?, ?, ?) ON CONFLICT (site, robot)"
     " DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE (? OR known IS NULL)"
-    " AND (owner IS NULL OR owner = excluded.owner OR NOT (ifnull(until, 0) > ? AND until <= ?))"
+    " AND (owner = excluded.owner OR ifnull(NOT (until > ? AND until <= ?), 1))"
 )
 _HELD = "SELECT max(until + 0.0 - ?) FROM site WHERE site = ? AND robot = ? AND owner <> ?"
-_RELEASE = "UPDATE site SET owner = NULL WHERE site = ? AND robot = ? AND owner = ?"
+_RELEASE = "UPDATE site SET until = 0.0 WHERE site = ? AND robot = ? AND owner = ?"
+_DROP = "UPDATE site SET known = NULL, learnt = NULL WHERE site = ? AND robot = ? AND length(known)"
 _VISITED = "SELECT visited + 0.0 FROM visit WHERE host = ?"
 
 
@@ -133,10 +135,9 @@ class SQLiteStorage:
             return [str(name) for (name,) in self._connection.execute(query)]
 
     def forget(self, site: Site) -> bool:
-        """Delete the value of *site*, with any claim. Return False if there was no value."""
-        query = "DELETE FROM site WHERE site = ? AND robot = ? AND known IS NOT NULL"
+        """Delete the value of *site*. Return False if there was no value. Claims stay."""
         with self._errors():
-            return self._connection.execute(query, self._key(site)).rowcount > 0
+            return self._connection.execute(_DROP, self._key(site)).rowcount > 0
 
     def close(self) -> None:
         """Close the file."""

@@ -21,6 +21,7 @@ from harness.server import Server
 from harness.virtual import TIME
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster import RobotsReport
 from scrapy_koster.crawl.config import Config
@@ -108,6 +109,7 @@ async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path:
     assert about == {
         "title": "All\\x1b figs", "spider": "my spider/ü.1", "robot": "fig", "dry_run": 0,
         "survey": 0, "parser": "KosterRobotParser", "finished": "finished", "lost": 0,
+        "compared": 1,
     }  # fmt: skip
 
 
@@ -120,8 +122,9 @@ async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path:
         ({"KOSTER_RESTRICTED": "allow"}, Reply(403), [], "Yes, by your choice. Forbidden "),
         ({"KOSTER_UNAVAILABLE": "allow"}, Reply(503), [], "Not that is known, "),
         ({}, "User-agent: *\nDisallow: /*a$\n", [], "Pages that RFC 9309 forbids: 1."),
+        ({"KOSTER_PARSER": ProtegoRobotParser}, RULES, [], "By your parser, no. Only allowed"),
     ],
-    ids=["none", "exempt", "restricted", "unavailable", "looser"],
+    ids=["none", "exempt", "restricted", "unavailable", "looser", "foreign"],
 )
 async def test_what_was_sent_that_is_forbidden_changes_the_answer(
     crawl: Crawl,

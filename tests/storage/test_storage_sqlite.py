@@ -92,7 +92,7 @@ def test_one_claims_a_site_whose_rows_are_invalid(
     storage: SQLiteStorage, path: Path, until: str
 ) -> None:
     row = "'http://a.example', ''"
-    execute(path, f"INSERT INTO site VALUES ({row}, 'x', 0, 'z', {until})")
+    execute(path, f"INSERT INTO site VALUES ({row}, 0, 'z', {until}, 'x')")
     held = [
         storage.claim(A, owner, now=1e9, secs=9.0, unless_known=True).held_secs for owner in "xyx"
     ]

@@ -170,7 +170,7 @@ class KosterMiddleware:
         if state is None:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(state.origin)
-        step = await self.enforcement.settled(state, request, cached=self._parts.is_replay)
+        step = await self.enforcement.settled(state, request, cached=True)
         if isinstance(step, Pass):  # the sitemaps are unknown, whatever KOSTER_UNAVAILABLE is
             step = Refuse(step.failure, 0.0)
         if not isinstance(step, Obey):

@@ -184,6 +184,7 @@ class Retriever:
                     with suppress(LateError):  # another visit to the host came first: claim again
                         await self._fetch(state, page, began)
                         return
+                    self.fetching.discard(state)
                     await self.store.release(state.site)
 
     async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
