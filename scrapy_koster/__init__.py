@@ -1,6 +1,6 @@
 """robots.txt for Scrapy, by Martijn Koster's 1996 draft or by RFC 9309.
 
-A public name is imported on its first use, so a crawl loads only the components that it uses.
+A public name is imported on its first use: ``import scrapy_koster`` itself loads no component.
 """
 
 from difflib import get_close_matches

@@ -74,8 +74,8 @@ _COMPONENTS = (
 
 
 def _enable(settings: BaseSettings) -> None:
-    # replace_in_component_priority_dict would raise KeyError: usually, RobotsTxtMiddleware is only
-    # in DOWNLOADER_MIDDLEWARES_BASE.
+    # Not replace_in_component_priority_dict: it raises KeyError if RobotsTxtMiddleware is only in
+    # DOWNLOADER_MIDDLEWARES_BASE, as usual.
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
     for name, component, order in _COMPONENTS:
         settings.setdefault_in_component_priority_dict(name, component, order)

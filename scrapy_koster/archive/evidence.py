@@ -6,7 +6,7 @@
     resource            a copy from the storage, on the first use
     metadata            the result in JSON: the "outcome" of an attempt
 
-An outcome and the records to which it refers are written in one call, the outcome last.
+The new records of an attempt are written in one call, the outcome last.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Evidence:
         """Return *copy* with the ID of its record. An unwritten record is added to *records*."""
         if copy.record_id is not None and copy.fetched >= self._began:
             return copy
-        # The ID is derived from the content, so workers use the same ID for the same copy.
+        # The ID is derived from fields of the copy, so workers use the same ID for the same copy.
         name = f"{site} {copy.url} {copy.fetched!r} {copy.digest} {copy.cut_bytes}".encode()
         record_id = f"<{UUID(bytes=sha256(name).digest()[:16], version=5).urn}>"
         if copy.record_id != record_id or record_id not in self._written:
@@ -108,7 +108,7 @@ class Evidence:
 
 
 def _hop(exchange: Exchange, held: Copy | None) -> list[Record]:
-    """Return the records of a response and its request. A 304 is a revisit of the copy *held*."""
+    """Return the records of a response and its request. A 304 is a revisit of *held*, if given."""
     url = _url(exchange.url)
     origin, target = origin_and_path(url)
     sent = [(name, value) for name, value in exchange.sent if name.lower() in _SENT]
@@ -143,7 +143,8 @@ def _hop(exchange: Exchange, held: Copy | None) -> list[Record]:
 def _received(attempt: Attempt, copy: Copy, records: list[Record]) -> Copy:
     """Return *copy* with the record ID of its body.
 
-    If no response in *records* has this body, a record of the body is added.
+    If the last response in *records* has another body, or if there is no response, a record of the
+    body is added.
     """
     responses = [record for record in records if record.kind == "response"]
     if responses and copy.body in (b"", attempt.exchanges[-1].body):  # empty for an error page

@@ -23,7 +23,7 @@ class Version:
     first: Outcome
     """The first result with this version."""
     copy: Copy
-    """The first copy, without the body. The site first sent this version at ``copy.fetched``."""
+    """The first copy, without the body. Its ``fetched`` is the first known time of this version."""
     last_seen: float
     """Time when the site last sent or confirmed this version, in seconds since the epoch."""
     seen: int

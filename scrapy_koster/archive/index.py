@@ -24,7 +24,10 @@ _UNLISTED = ("warcinfo", "request")
 
 
 def index_lines(record: Record, *, offset: int, length: int, filename: str) -> list[bytes]:
-    """Return a list with the line of *record*, empty if the index has no records of this kind."""
+    """Return a list with the line of *record*.
+
+    The list is empty for a warcinfo or request record, and for a record without a URL.
+    """
     if record.kind in _UNLISTED or record.url is None:
         return []
     digest = record.more.get("Koster-Digest") or record.more.get("WARC-Payload-Digest")

@@ -28,7 +28,7 @@ class Attempt:
     exchanges: tuple[Exchange, ...] = ()
     """Requests and responses of the attempt; empty if the result comes from the storage."""
     stale: Copy | None = None
-    """The copy before a revalidation, or None."""
+    """The copy before the attempt, or None. A 304 refers to this copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,10 @@ class Record:
     id: str = field(default_factory=lambda: f"<{uuid4().urn}>")
     """WARC-Record-ID with angle brackets."""
     more: Mapping[str, str] = field(default_factory=dict)
-    """Further named fields, such as WARC-Refers-To."""
+    """Named fields without an attribute in this class, such as WARC-Refers-To.
+
+    In a record that was read, these are the named fields of the file.
+    """
     head: bytes = b""
     """HTTP header, including the empty line after it. b"" in a record that was read."""
     status: str = "-"

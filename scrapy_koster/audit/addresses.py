@@ -104,7 +104,7 @@ class Ranges:
         return any(address in network for network in networks)
 
     def marked(self, visits: Iterable[Visit]) -> list[Visit]:
-        """Return *visits*. The name has the suffix UNVERIFIED if the address is not published."""
+        """Return *visits*. A name gets UNVERIFIED if the address is outside of the known ranges."""
         return [
             (visit[0], visit[1] + UNVERIFIED, *visit[2:])
             if self._is_inside(visit[1], visit[2]) is False

@@ -167,7 +167,7 @@ class Asking:
     first: int = 0
     last: int = 0
     longest_secs: int = 0
-    """The longest time between two requests for /robots.txt."""
+    """The longest time between two consecutive requests for /robots.txt."""
     pages_before: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
 
@@ -194,7 +194,7 @@ class AuditedRobot:
         self.times = self.pace.times
         self.asking = Asking()
         self.late = 0
-        """Number of requests too far out of order in the log. They do not count for ``pace``."""
+        """Number of requests too far out of order in a log. ``pace`` counts them only by day."""
         self.clients: set[Any] = set()
         self.violated: dict[Rule, Violation] = {}
         self.in_grace = 0

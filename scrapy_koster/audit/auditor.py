@@ -65,7 +65,7 @@ class Auditor(dict[str, AuditedRobot]):
         super().__init__()
         self.files = files
         self.unseen_until = float("-inf")
-        """Until this time, a new robot may have fetched the file in a line that was not counted.
+        """Until this time, a new robot may have fetched the file without being noticed.
 
         This is the time of the first line, or the last time of a robot merged into ``rest``.
         """

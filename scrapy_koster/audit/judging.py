@@ -101,7 +101,10 @@ class Judge:
         return self._answer(name, request) if is_long else self._kept(name, request)
 
     def like(self, name: str) -> str:
-        """Return the first passed name with the same records as *name*, to share cached answers."""
+        """Return the first name passed to this method that has the same records as *name*.
+
+        Robots with the same records share cached answers.
+        """
         records = (
             reading.records(name) if isinstance(reading, Rfc9309) else [reading.record(name)]
             for _, _, reading in self._read
@@ -172,7 +175,7 @@ class Knowledge:
 
     def __init__(self, unseen_until: float) -> None:
         self.unseen_until = unseen_until
-        """Time until which fetches of the robot may be missing in the log."""
+        """Until this time, the robot may have fetched the file without being noticed."""
         self.fetched: float | None = None
         self.version = FREE
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from scrapy_koster.audit.access_log import AccessLog, Visit
 
 SLACK_SECS = 60
-"""Lines out of order by at most this time are sorted. Lines further out of order are late."""
+"""Lines out of order by at most this time are sorted. Lines further out of order are late.
+
+If more than _HELD_MOST visits would be held, lines less far out of order can be late, too.
+"""
 
 _HELD_MOST = 20_000
 PIECE_BYTES = 1 << 18

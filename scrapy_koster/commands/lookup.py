@@ -76,7 +76,8 @@ class Basis:
 def basis_of(known: Known, source: Source, *, at: float, config: Config, crawler: Crawler) -> Basis:
     """Return the basis of decisions by *known* at the time *at*.
 
-    An expired copy is obeyed. A failure that is waiting for a retry refuses requests.
+    A copy is obeyed, even if expired. A failure refuses requests if a crawl would wait for a retry,
+    or would fetch the robots.txt first.
     """
     step = next_step(known, now=at, policy=config.policy)
     if waits(step):

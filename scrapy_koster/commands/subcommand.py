@@ -216,9 +216,9 @@ def usage_errors() -> Iterator[None]:
 def robot_in(agent: str | None) -> tuple[str, bool]:
     """Return the robot in *agent*, the value of ``--agent``, and whether a name was found inside.
 
-    A header can begin like the header of a browser, and name a robot only later. Then this name is
-    returned, as an audit finds it. If not, *agent* is returned unchanged, but None as "".
-    Raises MissingExtraError.
+    A header can begin like the header of a browser, and name a robot after that. In this case, the
+    name that an audit finds is returned. Any other *agent* is returned unchanged, and None as "".
+    Raises MissingExtraError for a header, if the extra ``tools`` is not installed.
     """
     if agent is None or " " not in agent:
         return agent or "", False

@@ -31,7 +31,7 @@ _REASON_CHARS = 100
 _KIND_CHARS = 60
 _AGENT_CHARS = 40
 _DELAY_CHARS = 20
-# The most sample URLs: for a site, a kind and a line, and in total.
+# Numbers of sample URLs, at most: for each site, kind and line, and in total.
 _SAMPLES = 5
 _SAMPLES_MOST = 10_000
 
@@ -93,7 +93,7 @@ class Counts:
     def read(
         self, site: Site, copy: Copy, record: Record | None, statements: Iterable[Statement]
     ) -> None:
-        """Set the obeyed record and the usage statements of a site."""
+        """Set the obeyed record and the usage statements of a site, and count a cut file."""
         tally, name = self.tally, str(site)
         agents, rules = (record.agents[:3], record.rules) if record else ([], [])
         delays = (rule.value for rule in rules if rule.field == b"crawl-delay")
@@ -112,7 +112,7 @@ class Counts:
                 tally.put("usage", *key, preference=preference.value)
 
     def status_changed(self, site: Site, status: Standing, previous: Standing | None) -> None:
-        """Set the outcome of a site. If no longer unavailable, set the end of the deferral."""
+        """Set the outcome of a site. If a site is no longer unavailable, its deferral has ended."""
         self.tally.put("site", str(site), outcome=int(status))
         if previous is Standing.UNAVAILABLE is not status:
             self.tally.put("site", str(site), resumed=int(self._now()))
@@ -177,7 +177,7 @@ class Counts:
         self._sample(site, reason, 0, response.url)
 
     def _sample(self, site: str, kind: str, line: int, url: str) -> None:
-        """Keep five random URLs for each site, kind and line: *url* may be one of them."""
+        """Keep at most five random URLs for each site, kind and line: *url* may be one of them."""
         seen = self._seen[site, kind, line]  # reading a Counter makes no entry
         if seen < _SAMPLES:
             if self._samples >= _SAMPLES_MOST:

@@ -29,7 +29,8 @@ _COMPUTED = {
     f" is_closed AS ({_WHOLE} OR {_CHOSEN} > 0 AND {_ALLOWED} = 0)"
 }
 """Columns computed from other columns. A site is closed (``is_closed``) if its outcome closes the
-whole site (``is_whole``), or if every request was refused."""
+whole site (``is_whole``). A site is also closed if no request was allowed, and a rule, a delay, an
+override or a usage preference refused a request."""
 
 
 def _created(name: str, table: Columns) -> str:

@@ -21,8 +21,9 @@ CopyOf = Callable[[str], Copy | None]
 """A function that returns the stored copy of a site, or None."""
 File = dict[str, Any]
 """A stored file for the script of the page: "texts" of the lines, "lit" (the numbers of the lines
-of the obeyed record), "findings" of the checker (code, title, number of the severity), "digest" at
-the end of the crawl, and "same" (whether the stored file has this digest)."""
+of the robot's record by the draft), "findings" of the checker (code, title, number of the
+severity), "digest" at the end of the crawl, and "same" (whether the stored file has this
+digest)."""
 
 _LINE_CHARS = 300
 # Limits of a page: bytes of all compressed files, and number of files.

@@ -40,7 +40,7 @@ def rendered(template: str, *, rows: object, folder: Path = _HERE, **values: Any
 
 
 def time_of(secs: float) -> str:
-    """Return a time for the page, in the same format as the script of the page."""
+    """Return a time as text, in the format that the script of the page uses."""
     return utc(secs)[:16].replace("T", " ")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Counted: TypeAlias = dict[str, int]
 
 EVERY_SITE_UP_TO = 100_000
-"""Number of sites up to which a page has every site."""
+"""A page has every site of a crawl with at most this number of sites."""
 SITES_THAT_MATTER = 10_000
 """Number of sites on the page if a crawl has more than EVERY_SITE_UP_TO."""
 RULES_MOST = 10_000
@@ -70,7 +70,7 @@ ALLOWED_BECAUSE = {
 }
 """The reasons for allowed requests to sites without rules."""
 NOT_KNOWN = "not known"
-"""The outcome of a site without an answer before the end of the crawl."""
+"""The outcome of a site without a known status when the counts were saved."""
 
 
 def worded(words: Mapping[Any, str], *, column: str = "outcome", other: str = NOT_KNOWN) -> str:
@@ -106,7 +106,7 @@ class Numbers:
     about: dict[str, Any]
     outcomes: Counted
     totals: Counted
-    """Sums of columns over all sites: of COUNTS, and of computed columns."""
+    """Sums over all sites: of the columns COUNTS, and of the expressions in ``_totals``."""
     allowed_because: Counted
     statuses: Counted
     failures: Counted
@@ -125,7 +125,7 @@ class Numbers:
     """Columns: requests, sites, reason, rule. The most refusals are first, 1,000 rows at most."""
 
     usage: dict[str, Counted]
-    """Number of sites with a preference for any page, by label and by "y" or "n"."""
+    """Number of sites that state a preference in robots.txt, by label and by "y" or "n"."""
 
     @property
     def closed(self) -> int:
