@@ -67,6 +67,6 @@ def _first(record: Record) -> Line | None:
 
 
 def _matched_by(path: bytes) -> bytes:
-    """Return a path that a rule with *path* matches by RFC 9309 (2.2.3)."""
+    """Return a path that a rule with *path* matches by RFC 9309 (2.2.3), if such a path exists."""
     matched = path.removesuffix(b"$").replace(b"*", b"x")
     return matched if matched.startswith(b"/") else b"/" + matched

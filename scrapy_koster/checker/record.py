@@ -43,7 +43,10 @@ def _is_rule(line: Line) -> bool:
 
 
 def seen_between(records: list[Record], blanks: list[int]) -> Iterator[Seen]:
-    """Yield findings about blank lines in and between records, and about records without rules."""
+    """Yield findings about blank lines in records, and missing blank lines between records.
+
+    Also yield findings about records without an Allow or Disallow line.
+    """
     for record in records:
         yield from _seen_blank(record, blanks)
     for record, following in pairwise(records):

@@ -86,7 +86,7 @@ def seen_in_line(source: SourceLine) -> Iterator[Seen]:
 
 
 _ODD = re.compile(rb"[^\t\x20-\x7e]")
-# B2: the characters that end a line for str.splitlines(), in bytes of latin-1 and of UTF-8.
+# B2: the characters that end a line for str.splitlines(), except CR and LF, as bytes of UTF-8.
 _SEPARATOR = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 # 3.3: CTL = octets 0 - 31 and DEL, without HT, CR, LF and the bytes of _SEPARATOR.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1b\x1f\x7f]")

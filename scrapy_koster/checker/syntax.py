@@ -108,7 +108,7 @@ def _text(text: bytes | int) -> str:
 def _seen_in_type(content_type: str | None) -> Iterator[Seen]:
     """Yield a finding if the Content-Type is not text/plain.
 
-    3.1: "a resource of Internet Media Type [3] "text/plain".
+    3.1: "a resource of Internet Media Type [3] "text/plain"".
     """
     if content_type is None or content_type.partition(";")[0].strip().lower() == "text/plain":
         return

@@ -9,8 +9,9 @@ from scrapy_koster.protocol.reading import Strictest
 class StrictestRobotParser(Strictest, ScrapyParser):
     """Parser that allows a URL only if both the draft and RFC 9309 allow the URL.
 
-    Misspelled lines and lines in markup count, too: the file is read again by RFC 9309 with these
-    lines corrected. Only misspellings that Google's parser accepts are corrected.
+    Misspelled lines, and lines hidden by markup or unusual space, count, too: the file is read
+    again by RFC 9309 with these lines corrected. Only misspellings that Google's parser accepts are
+    corrected.
 
     Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
     ``allowed(url, user_agent)`` takes a name token or a User-Agent header.

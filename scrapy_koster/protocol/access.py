@@ -43,7 +43,7 @@ class Answer:
     cut_bytes: int | None = None
     """The limit in bytes at which the body was cut. None for a complete body."""
     digest: str = ""
-    """Digest of the body as received, before decoding and cutting."""
+    """Digest of the received bytes, before decoding and the cut to whole lines."""
     exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
     """The requests and responses, with redirects, in order. Empty without KOSTER_ARCHIVE."""
 
@@ -98,7 +98,7 @@ class Copy:
     def in_utf8(self) -> bytes:
         """The body for parsers. UTF-16 and UTF-32 are converted to UTF-8.
 
-        Of an HTML page in which a browser shows a text file, only the text is returned.
+        If the body is an HTML page in which a browser shows a text file, this is only the text.
         """
         return plain(self.body)
 
@@ -183,7 +183,7 @@ def redirect_target(answer: Answer) -> str | None:
 
 
 def conditional_headers(copy: Copy | None) -> dict[str, str]:
-    """Return the request headers that revalidate *copy* at its URL (3.4)."""
+    """Return headers to revalidate *copy* at its URL (3.4). Empty without a copy or validator."""
     if copy is None:
         return {}
     fields = {"If-None-Match": copy.etag, "If-Modified-Since": copy.last_modified}

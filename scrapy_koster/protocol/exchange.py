@@ -39,7 +39,7 @@ class Exchange:
     body: bytes
     """The received bytes, before the Content-Encoding is decoded."""
     is_cut: bool
-    """Whether the download was stopped at KOSTER_MAX_BYTES, before the end of the body."""
+    """Whether the download was stopped, for example because the body exceeds KOSTER_MAX_BYTES."""
     protocol: str | None
     """The version, such as "HTTP/1.1", or None if the download handler does not report it."""
     address: str | None

@@ -72,7 +72,7 @@ class Watch:
     """RFC 9309 readings of the file, and of the file with its hidden lines corrected, if any."""
 
     def hazard(self, url: str) -> Hazard | None:
-        """Return the hazard of *url*, an allowed URL, or None if no other reading forbids it."""
+        """Return the hazard of *url*, an allowed URL, or None if ``others`` allow its spellings."""
         for spelling in sent_as(url):
             for other in self.others:
                 if not other.allowed(spelling, self.robot):

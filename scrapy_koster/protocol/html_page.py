@@ -58,7 +58,7 @@ def is_html(body: bytes) -> bool:
     return bool(_BEGINS_WITH_TAG.match(text) or _LINE_OF_PAGE.search(text[:_LOOKED_AT]))
 
 
-@lru_cache(maxsize=16)  # called at every step of a site
+@lru_cache(maxsize=16)  # called for every request
 def page_in_place(body: bytes) -> str | None:
     """Return the kind of an HTML page without a record, or None for any other file."""
     if not is_html(body) or has_record(body):

@@ -21,8 +21,8 @@ _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _LOOKED_AT = 1000
 
 # Patterns of a line, with the line feed before the line. Space may precede the field (B8) and the
-# colon (B7). The time is linear in the length of the line: SP and VALUE are the only neighbouring
-# parts for the same bytes, and VALUE can be empty, so VALUE matches at the first try.
+# colon (B7). The time is linear in the length of the line: of neighbouring parts, only SP and VALUE
+# match the same bytes. VALUE can be empty, so the search never goes back into SP.
 SP = "[ \t]*"
 """3.3: space = 1*(SP | HT); B2: no other character is space."""
 VALUE = "([^#\n]*[^#\n \t]|)"
@@ -171,7 +171,8 @@ def _unwrapped(body: bytes) -> bytes:
     pre = _PRE.search(body) if _PAGE.match(body) else None
     if pre is None:
         return body
-    # A browser does not show the head. "</head" and "</pre" are kept, so _TAG matches these tags.
+    # A browser does not show the head. "</head" and "</pre" are put back, so that _TAG matches the
+    # whole end tags.
     front, behind = body[: pre.start()].rpartition(b"</head")[1:], body[pre.end() :]
     shown = _TAG.sub(b"", b"".join(front) + b"</pre" * bool(behind) + behind)
     if shown.strip(_SPACES):

@@ -48,11 +48,10 @@ _TEXT_END = {
 
 
 def metas_of_page(html: bytes, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the name and content of the META tags of a page, at least if the name is in *names*.
+    """Yield the name and content of META tags: tags with a name in *names*, and perhaps others.
 
-    The caller must compare the names, because some other tags are in the result. *names* are in
-    lower case. *html* may have any encoding that contains ASCII. A tag with a name written in
-    character references may be missed.
+    The caller must compare the names. *names* are in lower case. *html* may have any encoding that
+    contains ASCII. A tag with a name written in character references may be missed.
     """
     lower = html.lower()
     last_name = max(lower.rfind(name.encode()) for name in names)

@@ -29,7 +29,7 @@ _TEXT_LINE = re.compile("\n[ \t]*[^# \t\n]")
 _FIELD_LINE = re.compile(f"\n{SP}[a-z_-]{{4,}}{SP}:", ANY_CASE)
 
 
-@lru_cache(maxsize=16)  # called at every step of a site
+@lru_cache(maxsize=16)  # called for every request
 def has_only_other_lines(body: bytes) -> bool:
     """Whether a file has text, but no line that could be a line of a robots.txt."""
     text = with_line_feeds(body)
@@ -37,7 +37,7 @@ def has_only_other_lines(body: bytes) -> bool:
     return is_text and corrected(body) is None
 
 
-@lru_cache(maxsize=16)  # called for every request to a site
+@lru_cache(maxsize=16)  # called for every request to a site with an HTML page
 def has_other_record(body: bytes) -> bool:
     """Return whether a file has hidden or misspelt lines, and a record after the correction."""
     right = corrected(body)

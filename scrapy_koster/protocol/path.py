@@ -28,7 +28,7 @@ def url_path(url: str | bytes) -> str:
 
 def is_robots_txt(url: str | bytes) -> bool:
     """Whether *url* is "the /robots.txt URL", always allowed (3.2.2)."""
-    # For speed: this is called for every request to a new site.
+    # For speed: this function is called for every request.
     if isinstance(url, str) and "/robots.txt" not in url and "%" not in url:
         return False
     return url_path(url) == "/robots.txt"

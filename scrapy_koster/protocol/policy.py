@@ -43,11 +43,11 @@ class Policy:
     """The settings for choices that sections 3.1 and 3.4 leave to the robot."""
 
     expiry_secs: float = 604800.0
-    """Life of a copy without cache directives: 7 days (3.4)."""
+    """Life of a copy without cache headers: 7 days (3.4)."""
     expiry_min_secs: float = 300.0
     expiry_max_secs: float = 2592000.0
     restricted_expiry_secs: float = 3600.0
-    """Life of a 401 or 403 without cache directives."""
+    """Life of a 401 or 403 without cache headers."""
     stale_if_error_secs: float = 0.0
     defer_first_secs: float = 10.0
     defer_max_secs: float = 600.0

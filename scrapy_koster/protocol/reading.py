@@ -128,7 +128,7 @@ class Reading:
         return next(iter(self.records(robot)), None)
 
     def records(self, robot: str | bytes) -> list[Record]:
-        """Return the records that *robot* must obey, with their lines."""
+        """Return the records that *robot* must obey. ``Strictest`` returns only the draft's."""
         found = {group for name in self.names(robot) for group in self._groups(name)}
         text, ends = self._texts
         return list(records(text, sorted(found), ends))
@@ -143,7 +143,7 @@ class Reading:
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
         """Return a list of lines per standard and name of the robot. ``lines`` joins these lists.
 
-        A name without a record has no list.
+        A name has no list if the file has no record for the name or for "*".
         """
         if not names_any(self._body, fields):
             return []
@@ -219,7 +219,7 @@ class Rfc9309(Reading):
 
 
 class Corrected(Rfc9309):
-    """A ``corrected`` file, read by RFC 9309, with the line numbers of the original file."""
+    """A ``corrected`` or ``unhidden`` file, read by RFC 9309, with the original line numbers."""
 
     __slots__ = ("_written",)
 

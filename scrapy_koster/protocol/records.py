@@ -48,7 +48,7 @@ def parse(body: bytes) -> list[Record]:
     return list(records(text, (group for _, group in _with_rules(text)), text))
 
 
-@lru_cache(maxsize=16)  # called for every request to a site without rules
+@lru_cache(maxsize=16)  # called for every request if KOSTER_MISSING is "disallow"
 def has_record(body: bytes) -> bool:
     """Whether a file has a record by the draft: a User-agent line, then a rule line (B15)."""
     return next(_with_rules(with_line_feeds(body)), None) is not None
@@ -57,9 +57,9 @@ def has_record(body: bytes) -> bool:
 def groups(text: str, rule_line: re.Pattern[str]) -> Iterator[tuple[list[str], Group]]:
     """Yield the groups of a file, each with the values of its agent lines.
 
-    An agent line after a *rule_line* begins the next group (B13). The last group may have no
-    rule. Blank lines are ignored (B12), and so are lines without a colon or with an invalid
-    field (B6, B11). Rules before the first agent line are in no group (B14).
+    If a match of *rule_line* is between two agent lines, the second begins the next group (B13).
+    The last group may have no rule. Blank lines are ignored (B12), and so are lines without a colon
+    or with an invalid field (B6, B11). Rules before the first agent line are in no group (B14).
     """
     agents: list[str] = []
     start = rules = 0

@@ -93,7 +93,7 @@ class Rules:
         return next(places, -1)
 
     def _test(self, path: str) -> str | Matcher:
-        # C5: a rule without a slash in front never matches.
+        # C6: "*" and "$" are ordinary characters. So a path that begins with "*" never matches.
         return unescape(path)
 
 

@@ -32,7 +32,10 @@ class Ruling:
     section: str
     """The section of the standard that decided."""
     record: Heading | None
-    """The record with the rule; without a rule, the first record of the robot, or None."""
+    """The record with the rule; without a rule, the first record of the robot.
+
+    None if the robot has no record, or if a delay, a usage preference or an HTTP status decided.
+    """
     rule: Line | None
     """The line that decided, such as an Allow or Disallow line, or None."""
     standard: Standard = Standard.DRAFT

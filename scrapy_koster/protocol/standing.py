@@ -1,6 +1,6 @@
 """The standing of a site: which pages a robot may fetch, and why (3.1).
 
-A new outcome is a member of ``Standing``, and a line in every table of standings.
+To add an outcome, see "How to add" in docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Standing(IntEnum):
 
     @property
     def may_be_overridden(self) -> bool:
-        """Whether KOSTER_OVERRIDES apply: not to sites that are restricted or unavailable."""
+        """Whether KOSTER_OVERRIDES apply: not if a 401, a 403 or a failure closes the site."""
         return self not in (Standing.RESTRICTED, Standing.UNAVAILABLE)
 
 

@@ -97,7 +97,7 @@ class UsageLines:
         return self._read([*lines, *self._for_all])
 
     def listed(self, robot: str | bytes) -> list[Statement]:
-        """Return the first hundred statements for *robot*, about any path."""
+        """Return at most a hundred statements for *robot*, about any path."""
         lines = (line for lines in self._apart(robot) for line in lines)
         return list(self._read([*islice(lines, _LISTED), *self._for_all])[:_LISTED])
 
@@ -135,7 +135,7 @@ class UsageLines:
 def usage_lines(
     body: bytes, parser: object, *, labels: frozenset[str] = KNOWN_LABELS, digest: str | None = None
 ) -> UsageLines | None:
-    """Return the usage lines of *body*, which *parser* has read, or None if no field occurs."""
+    """Return the usage lines of *body*, which *parser* has read, or None without a usage field."""
     if not names_any(body, (*_IN_RECORDS, LICENSE)):
         return None
     return UsageLines(body, parser, labels=labels, digest=digest)

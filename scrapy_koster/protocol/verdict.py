@@ -33,7 +33,7 @@ from scrapy_koster.protocol.wording import (
 
 
 class Source(Enum):
-    """The origin of the copy that decided."""
+    """The origin of the copy or failure that decided."""
 
     FETCHED = "fetched"
     MEMORY = "memory"
@@ -81,7 +81,7 @@ class Verdict(Ruling):
     url: str
     site: Site
     robot: str
-    """The robot's name in lower case. Of several names, the name that decided."""
+    """The robot's name in lower case. Of several names, the name that decided, or the first."""
     ground: Ground
     known: Copy | Failure
     """The copy of the robots.txt, or the failure to get a copy."""
@@ -189,7 +189,7 @@ class Verdict(Ruling):
         return f"<{printable(self.url)}: {self}>"
 
     def __str__(self) -> str:
-        """Return one line with the decision, the robots.txt and the reason."""
+        """Return one line with the decision, the robots.txt or override, and the reason."""
         may = "allowed" if self.allowed else "forbidden"
         if self.override is not None:
             return f"{may} by {self.because()}"
@@ -256,7 +256,7 @@ def verdict_on(
 
 
 def _ruling_by(line: Line | None) -> Ruling:
-    return Ruling(allowed=False, section="3.2", record=None, rule=line)  # "extension"
+    return Ruling(allowed=False, section="3.2", record=None, rule=line)  # 3.2: an extension
 
 
 def _ruling(parser: Any, url: str, robot: str | bytes, *, allowed: bool) -> Ruling:
