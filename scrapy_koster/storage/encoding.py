@@ -50,7 +50,8 @@ def fields_of(known: Known) -> tuple[Fields, Fields]:
 def known_from(copy: Fields, failure: Fields) -> Known:
     """Return the copy, or the failure with the copy as ``stale``.
 
-    Raises ValueError for an invalid field, or if both are None.
+    Raises ValueError if a field is invalid or both are None, TypeError or AttributeError for some
+    values of a wrong type.
     """
     stale = None if copy is None else Copy(**_checked(copy, _OF_COPY))
     if failure is not None:
@@ -141,7 +142,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_line(value: Any) -> bool:
-    """Return whether *value* is safe to send as a header and to write to a terminal."""
+    """Return whether *value* is a text without ASCII control characters, such as line feeds."""
     return _is_text(value) and not _CONTROL.search(value)
 
 

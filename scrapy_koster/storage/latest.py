@@ -34,8 +34,8 @@ def supersedes(new: Known, old: Known | None) -> bool:
 def is_news(found: Known, known: Known | None, *, now: float) -> bool:
     """Return whether *found* is newer than *known*.
 
-    A time ahead of *now* comes from a wrong clock. If *found* has such a time, the result is False.
-    If *known* has such a time, *known* counts as older.
+    A time more than a minute ahead of *now* comes from a wrong clock. If *found* has such a time,
+    the result is False. If only *known* has such a time, the result is True.
     """
     is_later = known is None or learnt(known) < learnt(found) or not has_been(learnt(known), now)
     return is_later and has_been(learnt(found), now)
@@ -44,8 +44,9 @@ def is_news(found: Known, known: Known | None, *, now: float) -> bool:
 def judged(known: Known | None, *, policy: Policy, max_bytes: int) -> Known | None:
     """Return the stored *known*, adapted to today's settings *policy* and *max_bytes*.
 
-    A cut copy is dropped if *max_bytes* is larger today, because a 304 would renew the cut copy. A
-    copy is then returned as None, and a failure without its stale copy.
+    A copy expires, and a failure is retried, no later than *policy* allows. A cut copy is dropped
+    if *max_bytes* is larger today, because a 304 would renew the cut copy. Then the result is None,
+    or the failure without its stale copy.
     """
     copy = last_copy(known)
     if copy is not None:

@@ -180,6 +180,6 @@ def held_secs(left_secs: float, secs: float) -> float:
     """Return *left_secs*, the remaining seconds of a claim of *secs*; 0 if the claim is void.
 
     The claim is void if it has expired. If more than 2 * *secs* are left, a wrong clock wrote the
-    claim, and the claim is void, too.
+    claim, and the claim is void, too. The same applies to the wait between two visits.
     """
     return left_secs if 0 < left_secs <= 2 * secs else 0.0

@@ -34,8 +34,8 @@ _VALUE_MAX = OCTETS_MAX + 64
 # In _RELEASE, _CLAIM and _PUT: KEYS[1] the copy or failure, KEYS[2] the claim; ARGV[1] the owner.
 # If another program has put a value of another type into a key, pcall returns a table.
 _RELEASE = "if redis.pcall('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end"
-# ARGV: owner, milliseconds, the last byte to read, 1 for unless_known. A claim without an end, or
-# with an end too far ahead (see port.held_secs), is void.
+# ARGV: owner, length of the claim in milliseconds, the last byte to read, 1 for unless_known. A
+# claim without an end, or with an end too far ahead (see port.held_secs), is void.
 _CLAIM = """
 local known = redis.pcall('GETRANGE', KEYS[1], 0, ARGV[3])
 if type(known) ~= 'string' then known = '' end

@@ -30,11 +30,12 @@ _CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-fo
 
 
 class Archiver:
-    """Writes the attempts to retrieve a robots.txt to the archive.
+    """Archives the attempts to retrieve a robots.txt.
 
     A copy or failure is written before the crawl stores or obeys it. So the evidence for a page is
-    in the archive before the page is fetched. If a write fails, the crawl goes on. Failed writes
-    are counted, and the first is logged.
+    in the archive before the page is fetched. If an attempt ends with a defect of the crawl's own
+    code, the failure is not written. If a write fails, the crawl goes on. Failed writes are
+    counted, and the first is logged.
     """
 
     def __init__(self, crawler: Crawler, folder: str, robot: str) -> None:
@@ -61,9 +62,9 @@ class Archiver:
     ) -> Known:
         """Write *known*, the result of an attempt for *site*. Return *known* with the record ID.
 
-        The copy in *known* gets the ID of its record. If the write fails, *known* is returned
-        unchanged. *exchanges* are the requests and responses of the attempt, and *stale* is the
-        copy that was revalidated.
+        The copy in *known*, if any, gets the ID of its record. *known* is returned unchanged if the
+        write fails, or if *known* comes from the storage and is archived already. *exchanges* are
+        the requests and responses of the attempt. *stale* is the copy to revalidate, if any.
         """
         attempt = Attempt(site, known, source.value, self._epoch(), exchanges, stale)
         try:

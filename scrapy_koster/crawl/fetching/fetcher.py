@@ -82,7 +82,8 @@ class Fetcher:
     ) -> None:
         """*visit* takes a site and a URL, and returns the context of a request to the URL.
 
-        Entering this context waits for the turn of the URL's host. None: requests do not wait.
+        Entering this context waits for the turn of the URL's host. If *visit* is None, requests do
+        not wait.
         """
         self._crawler = crawler
         self._clock = clock_of(crawler)
@@ -96,9 +97,9 @@ class Fetcher:
 
         The request is sent like *page* (KOSTER_PAGE_META), and revalidates a *stale* copy (3.4).
         KOSTER_TIMEOUT_SECS limits the fetch with its redirects, but not the first wait for the turn
-        of the site's host. LateError is raised if this wait is too long for the claim. An error in
-        ``_DEFECTS`` is raised: a middleware, a download handler or this package has a defect, and
-        the site has not failed.
+        of the site's host. LateError is raised if this wait is too long for the claim, and
+        IgnoreRequest if the crawl closes during the wait. An error in ``_DEFECTS`` is raised: a
+        middleware, a download handler or this package has a defect, and the site has not failed.
         """
         self._stats.inc_value("robotstxt/request_count")
         if not _can_be_a_name(site.host):
@@ -150,7 +151,7 @@ class Fetcher:
                     answer = await transfer.get(url)
             except CannotResolveHostError as error:
                 # The error does not show that the site's host is unknown if the lookup was
-                # cancelled, if the request used a proxy, or after a redirect to another host.
+                # cancelled, if the request used a proxy, or after a redirect.
                 is_cancelled = transfer.is_over or Engine(self._crawler).is_closing
                 is_of_site = not (is_cancelled or transfer.is_proxied or hop)
                 return self._no_answer(error, no_such_host=is_of_site and await _is_unknown(url))
@@ -169,7 +170,7 @@ class Fetcher:
 
 
 def _leads_inside(host: str | None, network: str) -> bool:
-    """Return whether *host* is an address in an internal network other than *network*."""
+    """Return whether *host* is in an internal network (``network_of``) other than *network*."""
     return network_of(host or "") not in ("", network)
 
 
@@ -196,7 +197,8 @@ def network_of(host: str) -> str:
 def _address(host: str) -> IPv4Address | IPv6Address | None:
     """Return the address *host*, or None for a name.
 
-    If an IPv6 address contains an IPv4 address, the IPv4 address is returned.
+    If an IPv6 address contains an IPv4 address (NAT64, IPv4-mapped or 6to4), the IPv4 address is
+    returned.
     """
     try:
         address = ip_address(host)
@@ -213,7 +215,7 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _can_be_a_name(host: str) -> bool:
-    """Return whether *host* can be resolved: no label is empty or longer than 63 characters.
+    """Return whether *host* can be resolved: no label is empty, too long, or invalid in IDNA.
 
     For any other name, Twisted's resolver raises an error in a thread, and never calls back.
     """

@@ -157,7 +157,8 @@ class Retriever:
     def _failed(self, state: SiteState, before: Facts, error: Exception) -> None:
         """Record a failure of the site with *error*, a defect of a component of the crawl.
 
-        The failure keeps the site closed. *before* are the facts before the attempt.
+        KOSTER_UNAVAILABLE = "allow" does not open a site with this failure. *before* are the facts
+        before the attempt.
         """
         self.announcer.failed(state, error)
         defect = NoAnswer(error_text(error), is_defect=True)
@@ -248,7 +249,7 @@ class Retriever:
     async def _take_stored(self, state: SiteState, stored: Known | None, page: Request) -> None:
         """Learn *stored*, adapted to the settings, if it is newer than the known one.
 
-        *stored* is ignored if it is of no use under the settings (``judged``).
+        *stored* is ignored if None, or if of no use under the settings (``judged``).
         """
         policy, now, before = self.config.policy, self.clock.epoch(), state.known
         known = judged(stored, policy=policy, max_bytes=self.config.max_bytes)
@@ -307,7 +308,8 @@ class Retriever:
 def _met(stored: Known, known: Known | None, *, now: float) -> Known:
     """Return *stored*. A failure gets the ``since`` of the *known* failure, or else *now*.
 
-    So a crawl waits for the whole KOSTER_DEFER_LIMIT_SECS, even if the site failed before.
+    So a crawl waits for the whole KOSTER_DEFER_LIMIT_SECS, even if the site has failed in an
+    earlier crawl.
     """
     if isinstance(stored, Copy):
         return stored

@@ -80,7 +80,7 @@ class RoomyHandler:
         return build_from_crawler(handler, view)
 
     from_crawler = __call__
-    """Scrapy calls ``from_crawler``. But ``load_object`` accepts only callable objects."""
+    """Scrapy calls this name. ``__call__`` exists because ``load_object`` requires a callable."""
 
 
 class _WithSettings:

@@ -118,9 +118,10 @@ class StorageCalls:
         """Return the seconds until a visit to *host* can begin, or 0 if it can begin now.
 
         If the visit can begin now, the storage records it, so that the visits of all processes are
-        *secs* apart. With *begun*, the visit has begun already, and is recorded in any case. If a
-        storage fails after successful calls, the visits of other processes are unknown. Then no
-        visit begins until the storage answers, for KOSTER_DEFER_LIMIT_SECS at most.
+        *secs* apart. With *begun*, the visit has begun already, and is recorded in any case. If the
+        storage has no visits (``Pacing``), returns 0. If a storage fails after successful calls,
+        the visits of other processes are unknown. Then no visit begins until the storage answers,
+        for KOSTER_DEFER_LIMIT_SECS at most.
         """
         if not self._has_visits:
             return 0.0
@@ -202,7 +203,10 @@ class StorageCalls:
     # These methods run in a thread if the storage is blocking.
 
     def _make_waiting(self) -> None:
-        """Make up to 64 waiting calls together. An earlier run may have made this run's call."""
+        """Make up to 64 waiting calls together.
+
+        This method runs once per call. So a later run may find no waiting call.
+        """
         count = min(len(self._waiting), _TOGETHER)
         if count:
             self._make([self._waiting.popleft() for _ in range(count)])

@@ -107,8 +107,9 @@ class Transfer:
     async def _send(self, request: Request) -> Response:
         """Return the decoded response to *request*. Middlewares can call this several times.
 
-        Raises RuntimeError if a signal handler of the project stops the download, and the errors
-        of the download and of ``_without_coding``.
+        Raises RuntimeError if a signal handler of the project raises StopDownload. With
+        ``fail=False``, this is accepted if the body is whole, or is no robots.txt by its status.
+        Also raises the errors of the download and of ``_without_coding``.
         """
         limit = request.meta[MARK] = AnswerLimit(self.config.max_bytes)
         began = self._clock.epoch()
@@ -143,7 +144,7 @@ class Transfer:
 def count_bytes(data: bytes, request: Request) -> None:
     """Count *data*, a piece of a body, if *request* is for a robots.txt.
 
-    Raises StopDownload at the limit.
+    Raises StopDownload if the body is longer than KOSTER_MAX_BYTES.
     """
     limit: AnswerLimit | None = request.meta.get(MARK)
     if limit is not None:
@@ -156,7 +157,8 @@ def robots_request(
     """Return a request for the robots.txt at *url*, sent like *page* (KOSTER_PAGE_META).
 
     A *stale* copy of *url* is revalidated (3.4). With *plain* the request asks for uncompressed
-    text. Credentials of *page* are sent only to the host of *page*, and not over http after https.
+    text. Credentials of *page* are sent only to the host of *page*, and not over http if *page*
+    uses https.
     """
     meta = _meta(page, config)
     # No Cookie is sent: DEFAULT_REQUEST_HEADERS does not replace an empty header.
@@ -230,8 +232,9 @@ def _is_file(response: Response) -> bool:
 def _without_coding(response: Response, max_bytes: int) -> Response:
     """Return *response* with its body decoded, and without Content-Encoding.
 
-    If the body cannot be decoded, a robots.txt raises ResponseDataLossError, and the body of
-    another status becomes empty. Scrapy's middleware would decode a cut body without an error.
+    If the body cannot be decoded, ResponseDataLossError is raised for a robots.txt (2xx). For
+    another status, the body is made empty. Scrapy's middleware would decode a cut body without an
+    error.
     """
     codings = codings_in(_joined(response.headers.getlist("Content-Encoding")))
     response.headers.pop("Content-Encoding", None)

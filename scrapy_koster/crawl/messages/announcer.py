@@ -49,7 +49,10 @@ LINES = {
     "let through": "Letting requests to %(site)s through (KOSTER_UNAVAILABLE): its robots.txt"
     " cannot be retrieved (%(reason)s)",
 }
-"""Messages about sites, by kind: the first _SITES_NAMED of a kind at INFO, the rest at DEBUG."""
+"""Messages about sites, by kind.
+
+For a kind and a status, the first _SITES_NAMED are logged at INFO, the rest at DEBUG.
+"""
 
 
 class Announcer:
@@ -121,7 +124,7 @@ class Announcer:
         )
 
     def odd(self, state: SiteState, copy: Copy) -> None:
-        """Log a robots.txt that is cut, in UTF-16 or UTF-32, partly HTML, or a viewer's page."""
+        """Log a robots.txt that is cut, in UTF-16 or UTF-32, partly HTML, or rendered as a page."""
         if copy.cut_bytes is not None:
             self._stats.inc_value("koster/cut")
             self._name("cut", state, cut_bytes=copy.cut_bytes)

@@ -33,7 +33,7 @@ class Log:
         self._logged: Counter[object] = Counter()
 
     def debug(self, message: str, **values: object) -> None:
-        """Log a message about a request at DEBUG."""
+        """Log a message about a request, or about an attempt for a robots.txt, at DEBUG."""
         self._write(logging.DEBUG, message, values)
 
     def info(self, message: str, **values: object) -> None:

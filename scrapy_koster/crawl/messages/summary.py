@@ -58,7 +58,7 @@ class Summary:
         self._examples: dict[Cause, str] = {}
 
     def begin(self, robot: str) -> None:
-        """Log the settings in force: *robot*, parser, place of the copies, Crawl-delay, dry run."""
+        """Log the settings in force: *robot*, parser, storage, Crawl-delay, dry run."""
         config = self._config
         unset = "" if config.parser_is_chosen else " (the 1996 draft: KOSTER_PARSER is not set)"
         self._log.info(
@@ -83,7 +83,7 @@ class Summary:
             named[site] = None
 
     def hazard_met(self, url: str, cause: Cause, because: str) -> None:
-        """Count a page with a hazard. The first page of a *cause* is logged with *because*."""
+        """Count a page with a hazard. Keep the first page of a *cause* as the example to log."""
         self._hazards[cause] += 1
         self._examples.setdefault(cause, f"{printable(url, _URL_CHARS)} is {because}")
 

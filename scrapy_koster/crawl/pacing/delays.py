@@ -44,7 +44,7 @@ class Delays:
 
         A crawl may use *robot* and other names, and the site may request a delay for each name. The
         longest delay is returned. A delay that is too long does not count, because requests with
-        this name are refused.
+        this name are refused. In a dry run this delay counts, because no request is refused.
         """
         if state.delays is None:
             state.delays = {}
@@ -62,7 +62,7 @@ class Delays:
         return self._pace.too_long((state.delays or {}).get(robot))
 
     def _kept(self, delay: Delay | None) -> float:
-        """Return the seconds between two visits for *delay*; 0 if it is None or refused."""
+        """Return the seconds between two visits for *delay*; 0 if None, too short or refused."""
         if delay is None or delay.secs < _LEAST_SECS:
             return 0.0
         is_refused = self._pace.too_long(delay) is not None and not self._dry_run

@@ -268,7 +268,8 @@ class Pacer:
         left = host.next_visit - now
         if now < host.turn_until:
             return max(left, host.turn_until - now)
-        if host.turn in self._engine.under_way:  # the late request will claim the visit
+        # The turn is over, but its request is still in the downloader, and will claim the visit.
+        if host.turn in self._engine.under_way:
             return max(left, min(host.gap, _RETRY_SECS), _TURN_LEAST_SECS)
         return left
 
@@ -325,7 +326,7 @@ class Pacer:
             self.want(host)
 
     async def _begin(self, host: Host, visitor: Visitor) -> None:
-        """Claim the visit of *visitor*. While the visit cannot begin, wait for a turn first.
+        """Claim the visit of *visitor*. If the visit cannot begin, wait for a turn and claim again.
 
         A visitor can come without a turn, for example after a redirect of a robots.txt. Raises
         IgnoreRequest if the crawl closes during the wait.
@@ -357,9 +358,10 @@ class Pacer:
             await self.wait(host, state)
 
     def asking(self, site: Site, url: str) -> AbstractAsyncContextManager[None]:
-        """Return the context of a request for the robots.txt of *site*. The request is a visit.
+        """Return the context of a request for the robots.txt of *site*.
 
-        *url* is the URL of the request: of the robots.txt, or of a redirect.
+        *url* is the URL of the request: of the robots.txt, or of a redirect. The request is a visit
+        if the host of *url* has a delay.
         """
         host, state = self._host_of(url), self._records.state_of(site.robots_url)
         return nullcontext() if host is None or state is None else self._visit(host, state)

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+    # The priority is negated, so the highest priority comes first. All queues share the numbers.
     Place: TypeAlias = tuple[int, int]
     """Priority and number of a request in its queue. The lowest place is the next."""
 
 NAME = "koster-parked.sqlite3"
-# A written request survives a crash of the process, but not of the machine.
+# A written request survives a crash of the process, but perhaps not a crash of the machine.
 _BEGIN = """
     PRAGMA locking_mode = EXCLUSIVE;
     PRAGMA journal_mode = WAL;
@@ -110,7 +111,7 @@ class ParkedFile:
     def take(self, queue: str, place: Place) -> Request | None:
         """Return the request at *place*, and delete its row. None if it cannot be loaded.
 
-        A row that cannot be loaded stays in the file.
+        A row that cannot be loaded, or cannot be deleted, stays in the file.
         """
         request = None
         try:

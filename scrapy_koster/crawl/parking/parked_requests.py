@@ -32,7 +32,7 @@ class SiteQueue:
 
     name: str
     heap: list[tuple[Place, Request | None]] = field(default_factory=list)
-    """Places with their requests. A request in the file is None here."""
+    """Requests with their ``Place``; None instead of a request that is in the file."""
     failure: Failure | None = None
     """If set, requests that come out are refused with this failure."""
     sent: list[Request] = field(default_factory=list)
@@ -157,9 +157,9 @@ class ParkedRequests:
             self._open.move_to_end(queue, last=False)
 
     def _unwritten_of(self, queue: SiteQueue) -> SiteQueue | None:
-        """Move the requests of *queue* that are not in the JOBDIR to another queue. Return it.
+        """Move the requests of *queue* that are not in the JOBDIR to a queue of their own.
 
-        Returns None if there are no such requests, or no JOBDIR.
+        Returns this queue, or None if there are no such requests, or no JOBDIR.
         """
         unwritten = [entry for entry in queue.heap if entry[1] is not None]
         if not unwritten or not self._file.lasts:
@@ -210,9 +210,10 @@ class ParkedRequests:
         return len(queue.sent) < self._slot_size
 
     def _take(self, queue: SiteQueue) -> Request | None:
-        """Return the next request of *queue* that no other worker has taken over, or None.
+        """Return the next request of *queue*, or None.
 
-        If Redis does not answer, no request is taken.
+        Requests that another worker has taken over, or that cannot be loaded from the file, are
+        skipped. If Redis does not answer, no request is taken.
         """
         while queue.heap and not self.is_held:
             place, request = queue.heap[0]

@@ -104,7 +104,7 @@ class RedisBackup:
         self._take_over = self._server.register_script(_TAKE_OVER)
         self._me = token_hex(8)
         self._unwritten: dict[Place, Request] = {}
-        """The requests without a copy in Redis."""
+        """The requests to write at the next tick."""
         self._look_at = LONG_AGO
         self._rests_until = LONG_AGO
         self.is_holding = False
@@ -129,7 +129,7 @@ class RedisBackup:
         """Return whether the request at *place* can come out. Remove its copy.
 
         False: another worker has taken over the request, which is to be dropped here. None: Redis
-        does not answer, and the request must not come out yet.
+        does not answer, or returns an error, and the request must not come out yet.
         """
         # After a failure, an ``_unwritten`` request may be in Redis: the answer can be lost.
         is_written = place not in self._unwritten or self._rests_until != LONG_AGO
@@ -274,15 +274,18 @@ class RedisBackup:
     # A Redis that fails.
 
     def _try(self, call: Callable[[], T]) -> T | None:
-        """Return the result of *call*. None if Redis fails, or failed in the last REST_SECS."""
+        """Return the result of *call*, or None if Redis fails.
+
+        After a call without an answer, no call is made for REST_SECS.
+        """
         now = self._clock.now()
         if now < self._rests_until:
             return None
         try:
             result = call()
         except Exception as error:  # noqa: BLE001  # the client may be of any class
-            # After a ResponseError, requests can come out, because Redis answers: a server that
-            # refuses this call refuses takeovers by other workers, too.
+            # A ResponseError does not hold back the other requests, because Redis answers: a server
+            # that refuses this call refuses takeovers by other workers, too.
             if not any(kind.__name__ == "ResponseError" for kind in type(error).__mro__):
                 self._rests_until, self.is_holding = self._clock.now() + REST_SECS, True
             # Log only the class: in the text, a server may quote the password.
