@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class Parts:
     """The replaceable parts of a crawl. Commands, tests and benchmarks replace some of the parts.
 
-    ``config`` is an object, ``chance`` the random source. Other fields are functions, and build an
-    object.
+    ``config`` is an object, or None to read the settings of the crawler. ``chance`` is the random
+    source. The other fields are functions, and build an object.
     """
 
     config: Config | None = None

@@ -1,8 +1,8 @@
 """The time of a crawl. While a crawl runs, no other module of the package reads a clock.
 
-There are two kinds of time. A time that is stored, or compared with the headers of a site, is in
-seconds since the epoch: a plain ``float`` whose name ends in ``_epoch`` or is ``now``. Waits inside
-this process use an ``Instant`` of the monotonic clock.
+There are two kinds of time. A time that is stored, or compared with the headers of a site, is a
+plain ``float`` in seconds since the epoch (``Clock.epoch``). Waits inside this process use an
+``Instant`` of the monotonic clock (``Clock.now``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOMENT_SECS = 0.1
 _T = TypeVar("_T")
 
 TIMER_MOST_SECS = 86400.0
-"""The longest timer, in seconds. Some event loops have this limit."""
+"""The longest timer, in seconds. Some event loops cannot wait for much longer."""
 LONG_AGO = Instant(-math.inf)
 NEVER = Instant(math.inf)
 

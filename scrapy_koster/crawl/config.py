@@ -166,8 +166,8 @@ class Config:
         values = {name.removeprefix("KOSTER_").lower(): read[name] for name in SETTINGS}
         parser = values["parser"]
         by_rfc9309 = issubclass(parser, (Rfc9309RobotParser, StrictestRobotParser))
-        # A copy lives for a day at most (DAY_SECS). If you set KOSTER_EXPIRY_SECS, the limit of
-        # RFC 9309 does not apply. The limit for usage preferences always applies.
+        # With KOSTER_USAGE_PURPOSES, a copy lives for a day at most (DAY_SECS). With a parser that
+        # reads by RFC 9309, the same limit applies, unless you set KOSTER_EXPIRY_SECS.
         if values["usage_purposes"] or (by_rfc9309 and settings.get("KOSTER_EXPIRY_SECS") is None):
             values |= {name: min(values[name], DAY_SECS) for name in _LIVES}
         policy = Policy(
@@ -217,8 +217,8 @@ def checked_robot(robot: Any, where: str, parser: type = Reading) -> str | None:
     """Return the valid name *robot* as a text, or None for an empty value.
 
     *robot* is a name token, a User-Agent header that begins with a name token (A10), or several
-    names in a list or with commas. A list is returned as a text with commas. Raises ValueError if
-    *robot* has no name token, or has several names and *parser* cannot select a record for several
+    names in a list or with commas. A list is returned as a text with commas. Raises ValueError if a
+    name is invalid, or if *robot* has several names and *parser* cannot select a record for several
     names. The message names the setting *where*.
     """
     if not robot:

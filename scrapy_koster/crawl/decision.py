@@ -84,7 +84,7 @@ def decide(
 
 
 def checked_watch(parser: object, robot: str) -> Watch | None:
-    """Return the ``Watch`` of *parser*, which finds hazards in the decisions for *robot*.
+    """Return the ``Watch`` of *parser*, which finds hazards for *robot* (``protocol.hazard``).
 
     Returns None if the file cannot have hazards, or if *parser* is neither a KosterRobotParser nor
     an Rfc9309RobotParser. Raises ParserDefectError if ``watch`` of a subclass raises an error, or

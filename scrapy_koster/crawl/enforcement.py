@@ -68,7 +68,7 @@ class Enforcement:
         self._sites = parts.sites
         self._robot = parts.robot
         self.pacer: Pacer | None = None
-        """The pacer, if delays over KOSTER_CRAWL_DELAY_MAX_SECS refuse requests, or None."""
+        """The pacer of ``keep_delays``. None before that call, or if the crawl keeps no delays."""
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
         """Hashes of the last refused URLs, so that ``drop_link`` counts a URL only once."""
         self.stated: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
@@ -79,9 +79,10 @@ class Enforcement:
         """
 
     def keep_delays(self, pacer: Pacer | None) -> None:
-        """Refuse requests from now on if *pacer* finds the delay of their site too long.
+        """Use *pacer* from now on. With None, delays have no effect on requests.
 
-        With None, no delay refuses requests.
+        With a pacer, KosterMiddleware waits for the turn of a host. With KOSTER_CRAWL_DELAY =
+        "refuse", a delay that is too long refuses requests.
         """
         self.pacer = pacer
 

@@ -71,7 +71,7 @@ class IdleTimeout:
         """
 
     def given_up(self, failure: Failure) -> Failure:
-        """Return *failure* with a longer reason, which adds why the site is given up."""
+        """Return *failure* with a second reason: why the site is given up."""
         if self.is_by_hand:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
         else:

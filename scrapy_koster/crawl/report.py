@@ -73,11 +73,11 @@ class RobotsReport:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the extension. Raises NotConfigured if this crawl writes no report.
+        """Return the extension. Raises NotConfigured if this crawl has no report.
 
-        There is no report with ROBOTSTXT_OBEY = False, or without KOSTER_REPORT (except a survey).
-        Raises ValueError for an invalid setting, and MissingExtraError without the extra ``tools``.
-        Both errors stop the crawl.
+        With ROBOTSTXT_OBEY, a crawl has a report if KOSTER_REPORT is set, or if the crawl is a
+        survey. Raises ValueError for an invalid setting, and MissingExtraError if KOSTER_REPORT is
+        set without the extra ``tools``. Both errors stop the crawl.
         """
         config = config_of(crawler)
         is_survey = getattr(crawler.spider, "is_survey", False)
@@ -128,7 +128,7 @@ class RobotsReport:
         }
 
     async def _engine_stopped(self) -> None:
-        # The counts are complete: waiting requests were refused when the spider was closed.
+        # The counts are complete: requests that waited in place were refused as the spider closed.
         if self._ticks is not None:
             self._ticks.stop()
         self._write()

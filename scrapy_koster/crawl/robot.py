@@ -66,7 +66,7 @@ class Robot:
 
     A name is a name token, a User-Agent header that begins with a name token (A10), or several name
     tokens with commas. Downloader middlewares may change the header of a request after the
-    decision, so the name is compared with the header of the first request that is sent.
+    decision, so the name is compared with the header of the first request for a page.
     """
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
@@ -84,8 +84,8 @@ class Robot:
     def name_of(self, request: Request) -> str:
         """Return the robot's name in the meta or the header of *request*, or the name of the crawl.
 
-        The header counts only if no setting names the robot. Raises ValueError if the name in the
-        meta is invalid.
+        The header counts only if neither a setting nor the spider names the robot. Raises
+        ValueError if the name in the meta is invalid.
         """
         said = request.meta.get("robotstxt_user_agent")
         if said and (checked := checked_robot(said, _META, self._parser)):
@@ -102,7 +102,7 @@ class Robot:
         return self._names.get(request, self.name) if self._names else self.name
 
     def _compare(self, request: Request) -> None:
-        """Check the User-Agent header of the first sent request, and log warnings for the user."""
+        """Check the User-Agent header of the first request for a page, and log warnings."""
         if request.meta.get("dont_obey_robotstxt"):
             return
         self._crawler.signals.disconnect(self._compare, signals.request_reached_downloader)

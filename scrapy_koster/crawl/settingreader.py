@@ -108,7 +108,8 @@ def class_with(*has: str, default: str, is_not: str = "") -> Setting:
         try:
             loaded = load_object(value)
         except NameError as error:
-            # For a wrong name in scrapy_koster, the AttributeError suggests a similar name.
+            # load_object replaces an AttributeError by a NameError. For a wrong name in
+            # scrapy_koster, the text of the AttributeError may suggest a similar name.
             raise ValueError(str(error.__context__ or error)) from None
         if not isinstance(loaded, type):
             raise invalid(value, "a class or the path of one")

@@ -27,7 +27,7 @@ class SiteRecords:
         self._limit = limit
         self._forget = forget
         self._states: OrderedDict[str, SiteState] = OrderedDict()
-        """The states by origin, without the port if it is the default; the last used last."""
+        """The states by origin, without a default port. The most recently used state is last."""
 
     def __len__(self) -> int:
         return len(self._states)
@@ -38,7 +38,8 @@ class SiteRecords:
     def state_of(self, url: str) -> SiteState | None:
         """Return the state of the site of *url*, or None if the scheme has no robots.txt.
 
-        Raises ValueError for an http or https URL without a valid site.
+        If there is no state yet, a state is added. Raises ValueError for an http or https URL
+        without a valid site.
         """
         origin = _origin_of(url)
         state = self._states.get(origin)

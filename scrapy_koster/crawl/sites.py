@@ -1,6 +1,6 @@
 """Runs the table of ``states``: starts retrievals, and ends the waits of requests.
 
-``site_records`` contains the known sites, and ``fetching.retriever`` retrieves robots.txt files.
+``site_records`` has the sites in memory, and ``fetching.retriever`` retrieves robots.txt files.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Sites:
     def is_retrieving(self) -> bool:
         """Return whether requests wait for an attempt that is under way.
 
-        If its site has failed, an attempt counts only while the robots.txt is being fetched.
+        At a failed site, an attempt counts only while the robots.txt is being fetched.
         """
         under_way = self._retriever.under_way
         return any(self.waiting_for(each) and not self._has_failed(each) for each in under_way)

@@ -18,9 +18,9 @@ clock was set back. During an attempt, only the end of the attempt moves the sit
 
 An event without a move in ``TABLE`` raises KeyError. Three events come from the crawl:
 
-- NEEDED: a request begins to wait, or still waits after a look at the site. This starts an attempt,
-  or the timer of the next attempt. A request to a site that is settled or given up is decided at
-  once, so there is no NEEDED in these states.
+- NEEDED: a request begins to wait, or still waits after a look at the site. This starts an attempt
+  or the timer of the next attempt, unless an attempt is under way. A request to a site that is
+  settled or given up is decided at once, so there is no NEEDED in these states.
 - IDLE: the crawl has had no other work for KOSTER_IDLE_LIMIT_SECS, and the last attempt failed. The
   site does not move, and can be tried again if the crawl goes on. There is no IDLE before the end
   of the first attempt, because an answer may still come.
@@ -28,8 +28,9 @@ An event without a move in ``TABLE`` raises KeyError. Three events come from the
 
 An action decides the waiting requests, depending on where they wait (``Fates``). When the crawl
 closes, a request that waits in place, inside the downloader, is refused, because the crawl cannot
-end before it. A request that is parked in the scheduler goes back to the queue. If the queue is
-kept for the next run (JOBDIR, scrapy-redis), IDLE does not refuse parked requests.
+end while the request waits. A request in the scheduler stays parked until
+``DeferringScheduler.close`` keeps or drops the request. If the queue is kept for the next run
+(JOBDIR, scrapy-redis), IDLE does not refuse parked requests.
 
 docs/architecture.md shows ``TABLE`` and ``FATES``. ``python -m harness.state_tables`` prints both,
 with tests/ on the path.
@@ -66,7 +67,7 @@ class State(Enum):
     UNKNOWN = "unknown"
     """There are no valid facts, and no attempt is under way."""
     FETCHING = "fetching"
-    """An attempt is under way. With a valid copy in the storage, there is no fetch."""
+    """An attempt is under way. If the storage has a valid copy, the attempt needs no fetch."""
     DEFERRED = "deferred"
     """The last attempt failed. The time of the next attempt is known."""
     SETTLED = "settled"
@@ -111,7 +112,7 @@ class Fate(Enum):
     GIVE_UP = "is refused"
     """The request ends with RobotsUnavailable."""
     KEEP = "stays parked"
-    """The request stays for the next run, or goes back to the inner scheduler."""
+    """The request stays parked until ``DeferringScheduler.close`` keeps or drops the request."""
 
 
 class Fates(NamedTuple):
@@ -179,7 +180,7 @@ class Facts(NamedTuple):
     usage: UsageLines | None = None
     """The usage preferences in the file. None without such lines, or if the crawl ignores them."""
     defect: TwistedFailure | None = None
-    """The error of a component of the crawl by which the last attempt failed, or None."""
+    """The error of a component of the crawl, if ``known`` is a Failure with ``is_defect``."""
 
 
 class SiteState:
@@ -213,7 +214,8 @@ class SiteState:
         self.page: Request | None = None
         """A waiting ``Request``, or None if no request waits.
 
-        An attempt fetches the robots.txt with the connection and User-Agent of this request.
+        An attempt fetches the robots.txt with the User-Agent and the proxy of this request, and
+        with its other meta keys in KOSTER_PAGE_META.
         """
         self.waiters: tuple[Deferred[Step], ...] = ()
         """A Deferred for each request that waits in place."""

@@ -47,7 +47,7 @@ SURVEY_SETTINGS: dict[str, Any] = {
     "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
     "HTTPCACHE_ENABLED": False,
     "CLOSESPIDER_TIMEOUT_NO_ITEM": 0,
-    "CONCURRENT_ITEMS": 1,  # the tasks that Scrapy starts for a URL; there are no items
+    "CONCURRENT_ITEMS": 1,  # tasks that Scrapy starts for a URL; a survey has no items
 }
 """Settings of a survey, used instead of the settings of a project."""
 
@@ -116,7 +116,7 @@ class SurveySpider(Spider):
 
     name = "survey"
     is_survey = True
-    """Whether the crawl is a survey: closed sites are listed in its output, not in the log."""
+    """A survey has a report without KOSTER_REPORT, and its log does not list closed sites."""
 
     def __init__(
         self,

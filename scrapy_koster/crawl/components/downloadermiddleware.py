@@ -130,7 +130,10 @@ class KosterMiddleware:
         request: Request,  # noqa: ARG002  # Scrapy passes it by name
         exception: Exception,
     ) -> None:
-        """Log a defect of KOSTER_PARSER once. The errback of *request* gets *exception*, too."""
+        """Note *exception* for the finish reason, and log a defect of KOSTER_PARSER once.
+
+        The errback of *request* gets *exception*.
+        """
         self._parts.finish.ended_with(exception)
         if isinstance(exception, ParserDefectError) and self._log.is_first("defect"):
             self._log.defect(
@@ -181,7 +184,7 @@ class KosterMiddleware:
     # The start and the end of the crawl.
 
     def _check_settings(self, crawler: Crawler) -> None:
-        """Raise an error if KOSTER_PARSER has a defect, or the middleware of a setting is missing.
+        """Raise an error if KOSTER_PARSER has a defect, or a setting needs a missing middleware.
 
         Log a warning if ROBOTSTXT_PARSER has no effect, or if Scrapy's own middleware is enabled.
         """

@@ -169,7 +169,7 @@ class DeferringScheduler(BaseScheduler):
         """Return whether a request may come out soon.
 
         Parked requests in closed queues do not count. If only such requests are left, the spider is
-        idle, and its handlers can add requests.
+        idle, and handlers of ``spider_idle`` can add requests.
         """
         return bool(
             self._parked.has_next

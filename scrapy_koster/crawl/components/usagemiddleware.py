@@ -37,9 +37,9 @@ The statement is None if the preference is unknown (KOSTER_USAGE_UNKNOWN).
 class UsageMiddleware(OptionalMiddleware):
     """Sets ``response.meta["koster_usage"]`` and a field of items, and can drop items.
 
-    Unless KOSTER_USAGE_ACTION is "report", items are dropped if a purpose is disallowed, and with
-    KOSTER_USAGE_UNKNOWN = "drop" if the preference is unknown. Enabled by KOSTER_USAGE_PURPOSES or
-    KOSTER_USAGE_FIELD.
+    If KOSTER_USAGE_ACTION is "drop" or "refuse", the items of a page that disallows a purpose are
+    dropped. With KOSTER_USAGE_UNKNOWN = "drop", unknown preferences drop items, too. Enabled by
+    KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD.
     """
 
     settings = "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD"
@@ -116,7 +116,7 @@ class UsageMiddleware(OptionalMiddleware):
         )
         return True
 
-    # The start and the end of the crawl.
+    # The start of the crawl.
 
     def _begin(self) -> None:
         purposes = self._choice.purposes
@@ -137,7 +137,7 @@ class UsageMiddleware(OptionalMiddleware):
 
 
 def _fill(item: Any, field: str, usage: Usage) -> None:
-    """Set *field* of *item* to *usage* as a dict, if empty and if *item* accepts the field."""
+    """Set an empty *field* of *item* to *usage* as a dict, if *item* accepts the field."""
     try:
         adapter = ItemAdapter(item)
         value = adapter.get(field)

@@ -93,7 +93,10 @@ class Engine:
 
     @property
     def is_closing(self) -> bool:
-        """Whether the crawl has begun to close. Scrapy has no signal for this moment."""
+        """Whether the crawl has begun to close, or has no open spider.
+
+        Scrapy sends no signal when a crawl begins to close.
+        """
         slot = self._slot
         return slot is None or slot.closing is not None
 

@@ -71,9 +71,10 @@ class Replay:
         return found
 
     async def step(self, state: SiteState, page: Request) -> Obey | Pass:
-        """Return the step of a site by its last copy, without a fetch. Pass without a copy to obey.
+        """Return Obey with the last copy of a site, or Pass if there is no copy to obey.
 
-        The copy is in memory or in the storage. Raises ParserDefectError if KOSTER_PARSER fails.
+        The copy comes from memory or from the storage: no request is sent. Raises ParserDefectError
+        if KOSTER_PARSER fails.
         """
         if state.known is None:
             await self._retriever.take_last(state, page)
