@@ -27,7 +27,7 @@ from simulation.web import Web
 
 # Until then things happen; after that each crawl has so long to end.
 _TROUBLE_SECS = 100.0
-_CALM_SECS = 500.0
+_CALM_SECS = 1000.0
 _RUNS = 4
 _STEPS = 200_000
 # By chance a process gets no time for so long, at most.
