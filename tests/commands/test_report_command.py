@@ -167,8 +167,8 @@ def page_about(tmp_path: Path, tally: Tally, **about: object) -> str:
         (every_kind, SURVEY, ["A survey fetches no page.", "The survey had not finished"]),
         (every_kind, {"dry_run": 1}, ["Yes. This was a dry run. Forbidden requests that were"]),
         (calm, {}, ["No request was refused.", "No. Only allowed requests were sent: 3."]),
-        (without_hazards, {}, ["RFC 9309 forbids 1 of a sample of 93 decisions"]),
-        (without_hazards, STRICT, ["StrictestRobotParser against RFC 9309"]),
+        (calm, {"compared": 0}, ["By your parser, no. Only allowed requests were sent: 3."]),
+        (without_hazards, STRICT, ["No. Only allowed requests were sent: 1,841."]),
     ],
 )
 def test_what_the_page_says(

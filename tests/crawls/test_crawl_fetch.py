@@ -303,7 +303,6 @@ async def test_a_redirect_from_a_public_site_to_the_network_of_the_crawler(
 
 
 @pytest.mark.promise("docs/access.md", "Only the first KOSTER_MAX_BYTES bytes are read")
-@pytest.mark.promise("docs/access.md", "up to the end of a line")
 async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = endless(f"{RULES}#\n" * 200)  # the limit divides a line

@@ -52,7 +52,6 @@ def asked_at(site: Site) -> list[float]:
 
 
 @pytest.mark.promise("docs/fleet.md", "each site's robots.txt is fetched once")
-@pytest.mark.promise("docs/storage.md", "claims: one process fetches")
 @pytest.mark.parametrize("name", SHARED)
 @pytest.mark.parametrize("count", [8, pytest.param(500, marks=pytest.mark.long)])
 def test_each_site_is_asked_once(name: str, tmp_path: Path, farm: Server, count: int) -> None:

@@ -101,7 +101,6 @@ class Odd(Around):
 
 @pytest.mark.promise("docs/reliability.md", "download handlers with wrong answers open no page")
 @pytest.mark.promise("docs/access.md", "an error of a download handler closes the site")
-@pytest.mark.promise("docs/access.md", "errbacks get your error in place of RobotsUnavailable")
 async def test_a_defect_of_a_handler_opens_no_site(crawl: Crawl, server: Server) -> None:
     sites = {host: server.site(host=host) for host in DOES}
     running = crawl.start(

@@ -169,7 +169,6 @@ async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
 # Several at once.
 
 
-@pytest.mark.promise("docs/pacing.md", "processes share the delay of a host")
 async def test_a_turn_lasts_until_its_request_is_sent(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:

@@ -124,7 +124,6 @@ class Fed(RedisSpider, RecordingSpider):  # type: ignore[misc]
         return self.ask(json.loads(data)["url"], dont_filter=True)
 
 
-@pytest.mark.promise("docs/access.md", "spider_idle is sent while requests wait")
 @pytest.mark.beside("scrapy-redis", "a spider that is fed")
 async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
     crawl: Crawl, server: Server, redis: RedisServer
@@ -143,7 +142,6 @@ async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
 
 
 @pytest.mark.promise("README.md", "If a worker is killed, the others take over")
-@pytest.mark.promise("docs/access.md", "a worker that ends puts its waiting requests back")
 @pytest.mark.beside("scrapy-redis", "a worker that is killed")
 @pytest.mark.parametrize(
     ("how", "queue"),
