@@ -22,7 +22,7 @@ from scrapy_koster.crawl.decision import checked_watch, decide
 from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
@@ -147,11 +147,12 @@ class Enforcement:
         state = self._sites.in_memory(request.url)
         if request.meta.get("dont_obey_robotstxt") or state is None:
             return
-        robot, step = self._robot.decided_by(request), self._sites.current_step(state)
+        robot, known = self._robot.decided_by(request), state.known
         self.check_host(request, state, robot)
-        # If the copy has expired or the site failed after ``enforce``, the first decision stays.
-        if isinstance(step, Obey) and not is_robots_txt(request.url):
-            self._enforced(request, state, robot, step)
+        # A copy that has expired since ``enforce`` decides, too. Without a copy, the first decision
+        # stays: the site has failed.
+        if isinstance(known, Copy) and not is_robots_txt(request.url):
+            self._enforced(request, state, robot, Obey(known, known.expires))
 
     def check_host(self, request: Request, state: SiteState, robot: str) -> None:
         """Raise RobotsUnavailable if the Host header of *request* names another site.
