@@ -258,16 +258,16 @@ class Sites:
     # Eviction.
 
     def forget(self, state: SiteState) -> bool:
-        """Return whether the state of a site can be evicted. If so, stop its timer.
+        """Return whether the state of a site can be evicted. If so, stop its timer and its count.
 
         Later requests to the site get a new state.
         """
-        if state.state is State.FETCHING or self.waiting_for(state):
-            return False
+        is_busy = state.state is State.FETCHING or self.waiting_for(state) > 0
         # A request in the downloader needs the state for the check before it is sent.
         requests = (*self._engine.under_way, *self.idle_timeout.in_place)
-        if any(self._records.in_memory(request.url) is state for request in requests):
+        if is_busy or any(self._records.in_memory(each.url) is state for each in requests):
             return False
         state.page = None
         self._stop_timer(state)
+        self.ahead.ends(state)
         return True
