@@ -52,7 +52,10 @@ def index_path(warc: Path) -> Path:
 
 
 def write_index(warc: Path, lines: Iterable[bytes], size: int) -> None:
-    """Write the index of *warc*, which has *size* bytes, whole or not at all. Raises OSError."""
+    """Write the index of *warc*, whole or not at all. Raises OSError.
+
+    *size* is the size of *warc* in bytes.
+    """
     path = index_path(warc)
     part = path.with_name(f"{path.name}.{token_hex(4)}.part")
     try:
@@ -98,7 +101,8 @@ def fields_about(url: str, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 def key_of(url: str) -> str:
     """Return the key of *url* (SURT): the host from right to left, the port, the path, the query.
 
-    The key of an invalid URL, for example in the archive of another program, is the URL.
+    An IP address is not reversed. The key of an invalid URL, for example in the archive of another
+    program, is the URL with %20 for white space.
     """
     key = url
     with suppress(ValueError):

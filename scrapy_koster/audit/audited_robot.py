@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.ruling import Standard
 
 CLIENTS_MOST = 64
-"""Different addresses per robot that are counted, at most."""
+"""At most this many different addresses are counted per robot."""
 WINDOWS_SECS = (1, 10, 60)
 DAY_SECS = 86400
 DAYS_MOST = 400

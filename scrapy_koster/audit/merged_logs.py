@@ -25,8 +25,8 @@ _SECS = itemgetter(0)
 def merged_logs(logs: Sequence[AccessLog]) -> Iterator[tuple[list[Visit], list[Visit]]]:
     """Yield pairs of lists: the next visits in the order of time, and late visits.
 
-    The log that has reached the earliest time is read next, so the logs of one or several servers
-    can be passed in any order.
+    The next piece comes from the log that has been read least far in time, so the logs of one or
+    several servers can be passed in any order.
     """
     size = max(min(_PIECES_BYTES // len(logs), PIECE_BYTES), _PIECE_LEAST_BYTES)
     newest = [

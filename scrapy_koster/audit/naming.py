@@ -84,9 +84,9 @@ class Namer:
         """Return the name of the robot in *header*, or "" for a browser.
 
         The name is the first token, the token after ``compatible;``, or the token of a listed
-        robot. Apps that contain a browser send many words, so any other token counts only in a
-        header like a robot's. A token in the robots.txt also counts if the token is like a robot's
-        name. A listed robot without a token that can be a name gets the name "robot".
+        robot. Any other token counts only if the header is like a robot's, or if a robots.txt has
+        the token and the token is like a robot's name: apps that contain a browser send many
+        words. A listed robot without a token that can be a name gets the name "robot".
         """
         listed = _name_at(header, known[0]) if known else ""
         first = name_token(header)

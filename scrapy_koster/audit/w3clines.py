@@ -28,8 +28,8 @@ _WANTED = (
     (b"cs(user-agent)",),
     (b"x-host-header", b"cs-host", b"cs(host)"),
 )
-"""Names of the fields of a visit, in the order of ``row``. Of several names for a field, the first
-that the log has counts."""
+"""Names of the fields of a visit, in the order of ``row``. If a field has several names, the first
+of these names in the log is used."""
 _FIELDS_MOST = 200
 
 

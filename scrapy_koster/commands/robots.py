@@ -55,7 +55,10 @@ class RobotsCommand(ScrapyCommand):
             subcommand.add_to(subparsers)
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
-        """Apply the global options, before and after the command's name. Raises UsageError."""
+        """Apply the global options from before and after the command's name.
+
+        Raises UsageError for an argument that is not understood.
+        """
         if args:
             what = printable(" ".join(args), TEXT_CHARS)
             raise UsageError(f"not understood: {what}; see scrapy robots {opts.subcommand} -h")

@@ -37,7 +37,7 @@ NEEDED = {
         "scrapy.core.downloader.middleware.DownloaderMiddlewareManager"
     ),
 }
-"""Names without which a crawl stops when it starts: the path from the crawler, and the class."""
+"""Names that a crawl needs at its start: the path from the crawler, and the class with the name."""
 
 OPTIONAL = {
     "scrapy.core.downloader.Downloader.needs_backout": (

@@ -29,7 +29,7 @@ class Ground(Enum):
     RESTRICTED = "restricted"
     """The site answered 401 or 403 (3.1)."""
     MISSING = "missing"
-    """There is no /robots.txt with a record, and KOSTER_MISSING disallows that (3.1)."""
+    """There is no /robots.txt with a record, and KOSTER_MISSING closes such sites (3.1)."""
     HTML = "html"
     """The /robots.txt is an HTML page, and KOSTER_HTML_ROBOTSTXT disallows that."""
     UNAVAILABLE = "unavailable"

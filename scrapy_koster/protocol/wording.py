@@ -37,7 +37,7 @@ def utc(seconds: float) -> str:
 
 
 def because_of(ruling: Ruling, robot: str) -> str:
-    """Return the reason for a ruling on *robot* in words, and for the ruling in ``also``."""
+    """Return in words the reason for *ruling* on *robot*, and the reason for ``ruling.also``."""
     section, also = _section_of(ruling), ruling.also
     if also is None:
         return _because_of_one(ruling, robot, section)

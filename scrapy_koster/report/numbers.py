@@ -68,7 +68,7 @@ ALLOWED_BECAUSE = {
     Standing.HTML: HTML_PAGE,
     Standing.LET_THROUGH: LET_THROUGH,
 }
-"""The reasons for allowed requests to sites without rules."""
+"""The reasons for allowed requests to sites whose rules do not exist or are unknown."""
 NOT_KNOWN = "not known"
 """The outcome of a site without a known status when the counts were saved."""
 

@@ -90,7 +90,7 @@ class SQLiteStorage:
         """Commit a claim of *site* for *owner*, unless another owner holds *site*."""
         key, execute = self._key(site), self._connection.execute
         with self._errors():
-            # The usual case: most stored copies are fresh, so no claim is written.
+            # The usual case: a stored value is returned, and no claim is written.
             if unless_known and (known := self._stored(key)) is not None:
                 return Claimed(known, 0.0)
             given = (*key, owner, now + secs, not unless_known, now, now + 2 * secs)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.assembly import Assembly
 
-# The time limit of a call of next_request. A single request can take milliseconds, for example from
-# Scrapy's queue with 10,000 hosts.
+# After this time, a call of next_request looks at no further request. To get one request out of
+# Scrapy's queue can take milliseconds, for example with 10,000 hosts.
 _LOOK_SECS = 0.025
 _SITES_NAMED = 10
 

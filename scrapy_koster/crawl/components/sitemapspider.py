@@ -47,7 +47,7 @@ class RobotsSitemapMixin(_Base):
                     yield request
 
     async def _look_up(self, url: str, found: DeferredQueue[list[str]]) -> None:
-        """Put a list of the sitemaps in the robots.txt *url* into *found*, or [] if unknown."""
+        """Put the sitemaps that the robots.txt *url* names into *found*, [] if they are unknown."""
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
         assert middleware is not None
         log, sitemaps = Log(__name__, self.crawler), []

@@ -37,10 +37,10 @@ HEADERS_MAX_BYTES = 65536
 """The limit of the headers. Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the body."""
 HEADERS_TOO_LONG = f"its headers are longer than {HEADERS_MAX_BYTES} bytes"
 _SENDING: ContextVar[AnswerLimit | None] = ContextVar("_SENDING", default=None)
-"""The limit of the request that ``send_limited`` sends, None in other code.
+"""The limit of the request that ``send_limited`` is sending. None outside of this function.
 
-``_Wire.writeSequence`` reads this limit: on an open connection, Twisted writes the request during
-the call of the handler.
+A connection that is used again gets its limit from here (``_Wire.writeSequence``), because Twisted
+writes the request during the call of the handler.
 """
 
 

@@ -76,7 +76,11 @@ class StorageCalls:
         self._rests_until = LONG_AGO
         self._fails_since = NEVER
         self._visits_fail_since = LONG_AGO
-        """When visits began to fail, or ``NEVER``. ``LONG_AGO`` until a call has succeeded."""
+        """When visits began to fail. ``NEVER`` if they do not fail.
+
+        ``LONG_AGO`` until a first call has succeeded: a storage that never worked holds back no
+        visit.
+        """
         self._closed = False
 
     async def open(self) -> None:

@@ -304,7 +304,7 @@ class Pacer:
 
     @asynccontextmanager
     async def _visit(self, host: Host, visitor: Visitor) -> AsyncIterator[None]:
-        """Return the context of a visit. Entering the context waits for the turn of *visitor*.
+        """Return the context of a visit. Entering the context waits until *visitor* may begin.
 
         A request with ``dont_obey_robotstxt`` does not wait. Its visit is recorded.
         """

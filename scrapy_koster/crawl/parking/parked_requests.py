@@ -132,9 +132,10 @@ class ParkedRequests:
     # Requests come out.
 
     def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
-        """Let the requests of a site out, as *step* decides, unless *fate* is WAIT or KEEP.
+        """Let the requests of a site out. If *step* is Refuse, these requests are refused.
 
-        KEEP with a JOBDIR: only requests that could not be written to the file come out.
+        If *fate* is WAIT, no request comes out. KEEP lets out only requests that could not be
+        written to the file in the JOBDIR, and none without a JOBDIR.
         """
         queue = self._queues.get(str(state.site))
         if queue is not None and fate is Fate.KEEP:
