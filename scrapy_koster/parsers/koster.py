@@ -11,8 +11,8 @@ class KosterRobotParser(RobotsTxt, ScrapyParser):
     """Parser that reads a robots.txt by Martijn Koster's 1996 draft.
 
     Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
-    ``allowed(url, user_agent)`` takes a name token or a User-Agent header.
-    ``ruling(url, user_agent)`` also returns the matching line.
+    ``allowed(url, robot)`` takes a name token or a User-Agent header.
+    ``ruling(url, robot)`` also returns the matching line.
     """
 
     __slots__ = ()

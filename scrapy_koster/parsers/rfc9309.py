@@ -11,8 +11,8 @@ class Rfc9309RobotParser(Rfc9309, ScrapyParser):
     """Parser that reads a robots.txt by RFC 9309.
 
     Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
-    ``allowed(url, robot)`` takes a product token or a User-Agent header. ``ruling(url, robot)`` also
-    returns the matching line.
+    ``allowed(url, robot)`` takes a product token or a User-Agent header.
+    ``ruling(url, robot)`` also returns the matching line.
     """
 
     __slots__ = ()

@@ -14,8 +14,8 @@ class StrictestRobotParser(Strictest, ScrapyParser):
     corrected.
 
     Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
-    ``allowed(url, user_agent)`` takes a name token or a User-Agent header.
-    ``ruling(url, user_agent)`` also returns the standard and the matching line. If both standards
+    ``allowed(url, robot)`` takes a name token or a User-Agent header.
+    ``ruling(url, robot)`` also returns the standard and the matching line. If both standards
     forbid the URL, the ruling of the draft has the ruling of RFC 9309 as ``also``.
     """
 
