@@ -88,7 +88,7 @@ def _sent(numbers: Numbers) -> str:
     if totals["exempt"] or numbers.allowed_because[of.LET_THROUGH]:
         return "Not that is known, but not all rules were known or obeyed."
     sent = f"Only allowed requests were sent: {numbers.allowed:,}."
-    return f"No. {sent}" if numbers.about.get("compared", 1) else f"By your parser, no. {sent}"
+    return f"No. {sent}" if numbers.about.get("compared") else f"By your parser, no. {sent}"
 
 
 def _let_through(numbers: Numbers) -> Iterator[tuple[int, str, str]]:

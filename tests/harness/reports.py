@@ -28,6 +28,7 @@ ABOUT: Mapping[str, Any] = {
     "robot": "figtree",
     "dry_run": 0,
     "parser": "KosterRobotParser",
+    "compared": 1,
     "version": "0.1.0",
     "started": NOW - 600,
     "written": NOW,
