@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from scrapy_koster.protocol.wording import utc
 
@@ -23,7 +23,8 @@ def rendered(template: str, *, rows: object, folder: Path = _HERE, **values: Any
     """
     css, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
     octets = json.dumps(rows, separators=(",", ":")).encode()
-    environment = Environment(loader=FileSystemLoader([folder, _HERE]), autoescape=True)
+    loader = FileSystemLoader([folder, _HERE])
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.globals.update(
         number=lambda count: f"{count:,}",
         share=lambda part, whole: f"{100 * part / whole:.1f} %",

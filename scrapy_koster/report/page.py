@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 from scrapy_koster.report import numbers as of
@@ -10,7 +11,6 @@ from scrapy_koster.report.compare import compared_with_old
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.files import CopyOf, files_of
 from scrapy_koster.report.html import rendered
-from scrapy_koster.report.overview import charts, tiles
 from scrapy_koster.report.tables import samples_of, tables_of
 from scrapy_koster.report.writing import is_stream, whole
 
@@ -43,12 +43,11 @@ def write_page(
     filled = {table.name: table.packed() for table in tables if len(table)}
     page = rendered(
         "page.html",
-        about={"written": 0, "title": "A crawl", **numbers.about},
+        about=defaultdict(str, {"written": 0, "title": "A crawl", **numbers.about}),
         numbers=numbers,
         answers=answers(numbers),
         linked_tables=filled,
-        tiles=list(tiles(numbers)),
-        charts=list(charts(numbers)),
+        reasons=of.REASONS,
         tables=tables,
         compared=compared,
         beyond=beyond and beyond.name,
