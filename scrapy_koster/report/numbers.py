@@ -60,13 +60,11 @@ OUTCOME_NAMES = {
     Standing.UNAVAILABLE: "unavailable",
     Standing.LET_THROUGH: "unavailable",
 }
-HTML_PAGE = "an HTML page for robots.txt"
-LET_THROUGH = "unavailable and let through"
 ALLOWED_BECAUSE = {
     Standing.WITHOUT_ROBOTS_TXT: "no robots.txt",
     Standing.WITHOUT_RULES: "a robots.txt without rules",
-    Standing.HTML: HTML_PAGE,
-    Standing.LET_THROUGH: LET_THROUGH,
+    Standing.HTML: "an HTML page for robots.txt",
+    Standing.LET_THROUGH: "unavailable and let through",
 }
 """The reasons for allowed requests to sites whose rules do not exist or are unknown."""
 NOT_KNOWN = "not known"

@@ -6,13 +6,15 @@ from collections import defaultdict
 from pathlib import Path
 
 from scrapy_koster.report import numbers as of
-from scrapy_koster.report.answers import answers
 from scrapy_koster.report.compare import compared_with_old
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.files import CopyOf, files_of
 from scrapy_koster.report.html import rendered
 from scrapy_koster.report.tables import samples_of, tables_of
 from scrapy_koster.report.writing import is_stream, whole
+
+_FORBIDDEN = ("exempt_forbidden", "overridden", "allowed_restricted")
+"""The totals of forbidden requests that were sent."""
 
 
 def write_page(
@@ -45,8 +47,9 @@ def write_page(
         "page.html",
         about=defaultdict(str, {"written": 0, "title": "A crawl", **numbers.about}),
         numbers=numbers,
-        answers=answers(numbers),
-        linked_tables=filled,
+        fetched=_fetched(numbers),
+        refused=_refused(numbers),
+        filled=filled,
         reasons=of.REASONS,
         tables=tables,
         compared=compared,
@@ -56,3 +59,34 @@ def write_page(
     )
     with whole(out) as path:
         path.write_text(page, encoding="utf-8")
+
+
+def _fetched(numbers: of.Numbers) -> str:
+    """Return the answer to: was anything fetched that should not have been?"""
+    totals, about = numbers.totals, numbers.about
+    refused = sum(numbers.refused.values())
+    if about.get("survey"):
+        return "No. A survey fetches no page."
+    if about.get("dry_run") and refused:
+        return f"Yes. This was a dry run. Forbidden requests that were sent: {refused:,}."
+    if forbidden := sum(totals[name] for name in _FORBIDDEN):
+        return f"Yes, by your choice. Forbidden requests that were sent: {forbidden:,}."
+    if looser := totals["looser"]:
+        return f"By the draft, no. Pages that RFC 9309 forbids: {looser:,}."
+    if totals["exempt"] or totals["allowed_unavailable"]:
+        return "Not that is known, but not all rules were known or obeyed."
+    answer = "No." if about.get("compared") else "By your parser, no."
+    return f"{answer} Only allowed requests were sent: {numbers.allowed:,}."
+
+
+def _refused(numbers: of.Numbers) -> str:
+    """Return the answer to: why were requests refused?"""
+    refused = sum(numbers.refused.values())
+    if not refused and not numbers.closed:
+        return "No request was refused."
+    share = 100 * refused / ((refused + numbers.allowed) or 1)
+    ways = ", ".join(f"{how}: {count:,}" for how, count in numbers.closed_by.items() if count)
+    return (
+        f"Refused requests: {refused:,} ({share:.1f} %)."
+        f" Closed: {numbers.closed:,} of {numbers.sites:,} sites{ways and f' ({ways})'}."
+    )
