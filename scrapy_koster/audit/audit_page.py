@@ -9,14 +9,11 @@ from typing import Any
 from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.result import violated_rules
 from scrapy_koster.audit.times import seconds_of
-from scrapy_koster.report.html import rendered
-from scrapy_koster.report.table import Table
+from scrapy_koster.report.html import Table, rendered
 from scrapy_koster.report.writing import whole
 
 _HERE = Path(__file__).parent
 _VIOLATIONS_MOST = 10_000
-_FIRST = ("robots", "violations")
-"""The tables that the page shows first."""
 
 Found = dict[str, Any]
 """The result of ``Result.to_dict``."""
@@ -78,11 +75,11 @@ _UNKNOWN: _Columns = (
 def write_audit(found: Found, out: str) -> None:
     """Write the page to the file *out*, whole or not at all. Raises OSError."""
     robots = found["robots"]
-    tables = list(_tables(found))
     page = rendered(
         "audit.html",
+        _tables(found),
+        data={},
         folder=_HERE,
-        rows={"tables": {table.name: table.packed() for table in tables if len(table)}},
         found=found,
         about={"site": found["site"]},
         rest=found["not_kept_apart"],
@@ -90,8 +87,6 @@ def write_audit(found: Found, out: str) -> None:
         guilty=sum(robot["violations"] > 0 for robot in robots),
         violations=sum(robot["violations"] for robot in robots),
         requests=sum(robot["requests"] for robot in robots),
-        first_tables=[table for table in tables if table.name in _FIRST],
-        other_tables=[table for table in tables if table.name not in _FIRST],
     )
     with whole(out) as path:
         path.write_text(page, encoding="utf-8")

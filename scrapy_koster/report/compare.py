@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from scrapy_koster.report.html import time_of
+from scrapy_koster.report.html import Table, time_of
 from scrapy_koster.report.numbers import OUTCOME_NAMES, worded
-from scrapy_koster.report.table import Table
 
 if TYPE_CHECKING:
     import sqlite3

@@ -1,4 +1,4 @@
-"""Makes a page: one HTML file that needs no network."""
+"""Makes a page: one HTML file that needs no network, with tables that its script shows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import base64
 import hashlib
 import json
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,48 @@ from scrapy_koster.protocol.wording import utc
 _HERE = Path(__file__).parent
 
 
-def rendered(template: str, *, rows: object, folder: Path = _HERE, **values: Any) -> str:
+@dataclass(frozen=True)
+class Table:
+    """The columns and the values of a table."""
+
+    name: str
+    title: str
+    about: str
+    columns: Mapping[str, str]
+    """Headings with the classes of their cells: a kind, and "minor" for a column that narrow pages
+    omit. The kinds are text, site, number, time, secs, bytes, and severity
+    (3 error, 2 warning, 1 note)."""
+    rows: Sequence[Iterable[Any]]
+    _: KW_ONLY
+    sort: int = 0
+    """The number of the column to sort by, from 0."""
+
+    def packed(self) -> dict[str, Any]:
+        """Return the table for the script of the page."""
+        return {
+            "heads": list(self.columns),
+            "kinds": [key.split()[0] for key in self.columns.values()],
+            "keys": list(self.columns.values()),
+            "sort": self.sort,
+            "values": list(zip(*self.rows, strict=True)),
+        }
+
+
+def rendered(
+    template: str,
+    tables: Iterable[Table],
+    *,
+    data: Mapping[str, Any],
+    folder: Path = _HERE,
+    **values: Any,
+) -> str:
     """Return the page made from *template*, a file in *folder*. The *values* are escaped.
 
-    *rows*, the data for the script of the page, becomes compressed JSON.
+    Tables without rows are left out. The script of the page gets the tables and *data*.
     """
     css, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    filled = [table for table in tables if table.rows]
+    rows = {**data, "tables": {table.name: table.packed() for table in filled}}
     octets = json.dumps(rows, separators=(",", ":")).encode()
     loader = FileSystemLoader([folder, _HERE])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
@@ -36,6 +74,7 @@ def rendered(template: str, *, rows: object, folder: Path = _HERE, **values: Any
         css=css,
         script=script,
         rows=base64.b64encode(zlib.compress(octets, 9)).decode(),
+        tables=filled,
         **values,
     )
 

@@ -35,27 +35,25 @@ def write_page(
         robot = str(numbers.about.get("robot", ""))
         files = files_of(sites, copies, robot)
         tables = tables_of(connection, numbers, files, most)
-        samples = samples_of(connection)
         compared = compared_with_old(connection) if against is not None else None
         tables = [*(compared.tables if compared else ()), *tables]
+        samples = samples_of(connection)
         beyond = Path(out).with_suffix(".sites.csv") if too_many and not is_stream(out) else None
         if beyond is not None:
             with whole(str(beyond)) as path, path.open("w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in of.csv_lines(connection))
-    filled = {table.name: table.packed() for table in tables if len(table)}
     page = rendered(
         "page.html",
+        tables,
+        data={"robot": robot, "samples": samples, "files": files},
         about=defaultdict(str, {"written": 0, "title": "A crawl", **numbers.about}),
         numbers=numbers,
         fetched=_fetched(numbers),
         refused=_refused(numbers),
-        filled=filled,
         reasons=of.REASONS,
-        tables=tables,
         compared=compared,
         beyond=beyond and beyond.name,
         most=most,
-        rows={"robot": robot, "tables": filled, "samples": samples, "files": files},
     )
     with whole(out) as path:
         path.write_text(page, encoding="utf-8")

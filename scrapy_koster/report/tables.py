@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from scrapy_koster.checker.checks import Severity
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.report.files import GRAVITY
+from scrapy_koster.report.html import Table
 from scrapy_koster.report.numbers import BY_LINE, BY_MATTER, RULES_MOST, Numbers, worded
-from scrapy_koster.report.table import Table
 from scrapy_koster.report.tally import HAZARD, OVERRIDDEN, START, USAGE
 
 if TYPE_CHECKING:
