@@ -35,10 +35,9 @@ override or a usage preference refused a request."""
 
 def _created(name: str, table: Columns) -> str:
     """Return the SQL statement that creates the table *name*."""
-    columns = ", ".join((*table.keys, *table.facts, *table.counts))
+    columns = ", ".join((*table.keys, *table.facts, *table.counts)) + _COMPUTED.get(name, "")
     keys = ", ".join(table.keys)
-    computed = _COMPUTED.get(name, "")
-    return f"CREATE TABLE {name} ({columns}{computed}, PRIMARY KEY ({keys})) WITHOUT ROWID"
+    return f"CREATE TABLE IF NOT EXISTS {name} ({columns}, PRIMARY KEY ({keys})) WITHOUT ROWID"
 
 
 def _upsert(name: str, table: Columns) -> str:
@@ -60,17 +59,18 @@ class Writer:
 
     def write(self, tally: Tally) -> None:
         """Commit the rows of *tally*, and clear *tally* if there was no error."""
-        if self._connection is None:
-            self._connection = _new_file(self.path)
         tally.put("about", "lost", value=tally.lost)
-        with self._connection as connection:
+        with self._connection or self._opened() as connection:
             connection.execute("BEGIN IMMEDIATE")
             for name, table in TABLES.items():
                 rows = (
                     (*key, *map(row.get, table.facts), *(row.get(n, 0) for n in table.counts))
                     for key, row in tally.rows[name].items()
                 )
+                connection.execute(_created(name, table))
                 connection.executemany(_upsert(name, table), rows)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
         tally.clear()
 
     def close(self) -> None:
@@ -79,26 +79,16 @@ class Writer:
             self._connection.close()
             self._connection = None
 
-
-def _new_file(path: str) -> sqlite3.Connection:
-    Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=_BUSY_SECS, isolation_level=None)
-    try:
+    def _opened(self) -> sqlite3.Connection:
+        Path(self.path).absolute().parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=_BUSY_SECS, isolation_level=None)
         # With WAL, `scrapy robots report` and a running crawl do not wait for each other. If
         # another process is reading, this statement fails, which does no harm.
         with suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        with connection:
-            connection.execute("BEGIN IMMEDIATE")
-            for name, table in TABLES.items():
-                connection.execute(_created(name, table))
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        self._connection = connection
+        return connection
 
 
 class DatabaseError(Exception):
