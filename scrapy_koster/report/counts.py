@@ -7,7 +7,7 @@ from random import randrange
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster import signals
-from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
+from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer
 from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading, RobotsTxt
@@ -80,15 +80,25 @@ class Counts:
         tally, name = self.tally, str(site)
         if isinstance(result, Answer):
             tally.add("site", name, answered=1)
-        match known:
-            case Copy():
-                tally.add("site", name, **{_HOW[how.value]: 1})
-                tally.put("site", name, **_copy_facts(site, known))
-            case Failure(reason=reason):  # pragma: no branch
-                status = reason.removeprefix("HTTP ")[:3]
-                code = int(status) if status.isdecimal() and status != reason else 0
-                tally.put("site", name, status=code, reason=printable(reason, _REASON_CHARS))
-                tally.add("failure", printable(reason.partition(":")[0], _KIND_CHARS), attempts=1)
+        if isinstance(known, Copy):
+            tally.add("site", name, **{_HOW[how.value]: 1})
+            tally.put(
+                "site",
+                name,
+                status=known.status,
+                fetched=int(known.fetched),
+                expires=int(min(known.expires, 2.0**62)),
+                bytes=len(known.body),
+                digest=printable(known.digest),
+                redirect="" if known.url == site.robots_url else printable(known.url, _URL_CHARS),
+                reason="",
+            )
+        else:
+            reason = known.reason
+            status = reason.removeprefix("HTTP ")[:3]
+            code = int(status) if status.isdecimal() and status != reason else 0
+            tally.put("site", name, status=code, reason=printable(reason, _REASON_CHARS))
+            tally.add("failure", printable(reason.partition(":")[0], _KIND_CHARS), attempts=1)
 
     def read(
         self, site: Site, copy: Copy, record: Record | None, statements: Iterable[Statement]
@@ -187,16 +197,3 @@ class Counts:
         number = seen if seen < _SAMPLES else randrange(seen + 1)
         if number < _SAMPLES:
             self.tally.put("sample", site, kind, line, number, url=printable(url, _URL_CHARS))
-
-
-def _copy_facts(site: Site, copy: Copy) -> dict[str, object]:
-    redirected = copy.url != site.robots_url
-    return {
-        "status": copy.status,
-        "fetched": int(copy.fetched),
-        "expires": int(min(copy.expires, 2.0**62)),
-        "bytes": len(copy.body),
-        "digest": printable(copy.digest),
-        "redirect": printable(copy.url, _URL_CHARS) if redirected else "",
-        "reason": "",
-    }
