@@ -69,21 +69,16 @@ def date_text(epoch: float) -> str:
     return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
-def epoch_of(text: str) -> float:
-    """Return the time in a WARC-Date, in seconds since the epoch. Raises ValueError."""
-    time = datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=timezone.utc)
-    return min(max(time.timestamp(), 0.0), _YEAR_9999)
-
-
 def _record(found: Any) -> Record:
     """Return a record read by warcio. Raises ValueError or KeyError if damaged or too long."""
     body = found.raw_stream.read(RECORD_MAX_BYTES)
     if not found.digest_checker.passed:
         raise ValueError("the record is too long, cut, or has another digest")
     named = dict(found.rec_headers.headers)
+    time = datetime.fromisoformat(named["WARC-Date"].removesuffix("Z"))
     return Record(
         kind=named["WARC-Type"],
-        date=epoch_of(named["WARC-Date"]),
+        date=time.replace(tzinfo=timezone.utc).timestamp(),
         body=body,
         content_type=named.get("Content-Type", ""),
         url=named.get("WARC-Target-URI"),

@@ -53,8 +53,10 @@ class Writer:
             place = {"offset": size, "length": len(members[-1])}
             lines += index_lines(record, **place, filename=self._path.name)
             size += len(members[-1])
+        left = memoryview(b"".join(members))
         try:
-            write_all(file, b"".join(members))
+            while left:  # one call if possible, so a killed process leaves whole records
+                left = left[os.write(file, left) :]
         except OSError:
             self._undo(file)
             raise
@@ -94,10 +96,3 @@ class Writer:
         self._file = None
         with suppress(OSError):
             os.close(file)
-
-
-def write_all(file: int, data: bytes) -> None:
-    """Write *data*, in one call if possible, so a killed process leaves whole records."""
-    left = memoryview(data)
-    while left:
-        left = left[os.write(file, left) :]
