@@ -216,9 +216,8 @@ def _totals(connection: sqlite3.Connection) -> Counted:
         "allowed_no_record": "allowed_rule * (record_line = 0)",
         "allowed_restricted": "allowed_none * (status IN (401, 403))",
     }
-    columns = ", ".join(f"sum({what})" for what in sums.values())
-    row = connection.execute(f"SELECT {columns} FROM site").fetchone()
-    return {name: int(n or 0) for name, n in zip(sums, row, strict=True)}
+    columns = ", ".join(f"ifnull(sum({what}), 0) AS {name}" for name, what in sums.items())
+    return dict(connection.execute(f"SELECT {columns} FROM site").fetchone())
 
 
 def _rows(connection: sqlite3.Connection, query: str) -> list[sqlite3.Row]:

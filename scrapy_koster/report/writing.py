@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
@@ -74,5 +74,4 @@ def _part_of(final: Path) -> Iterator[Path]:
     try:
         yield part
     finally:
-        with suppress(OSError, ValueError):
-            part.unlink()
+        part.unlink(missing_ok=True)
