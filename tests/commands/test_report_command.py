@@ -142,6 +142,22 @@ def without_hazards() -> Tally:
     return tally
 
 
+EVERY_KIND = [
+    "By the draft, no. Pages that RFC 9309 forbids: 3.",
+    "Allowed: robots.txt is an HTML page: 2",
+    '12 refused by a rule (sites: 1) <code>Disallow: /private/</code> <a href="#t-why">',
+    "Sites that were unavailable and given up: 1",
+    "Sites whose robots.txt was still loading at the end: 1",
+    "Files that were too long and cut off: 1",
+    "Dropped links (nofollow): 4",
+    "Choose start URLs that these sites allow. <a",
+    "Do not follow links to the forbidden paths. <a",
+    "Request access from the sites that return 401 or 403. <a",
+    "Check the unavailable sites, or crawl them later. <a",
+    "Raise KOSTER_MAX_BYTES to read long files completely. <a",
+]
+"""The lines of the four answers for every kind of site."""
+
 SURVEY = {"survey": 1, "title": "Survey of 9 URLs", "finished": ""}
 STRICT = {"parser": "StrictestRobotParser"}
 
@@ -167,6 +183,8 @@ def page_about(tmp_path: Path, tally: Tally, **about: object) -> str:
         (every_kind, SURVEY, ["A survey fetches no page.", "The survey had not finished"]),
         (every_kind, {"dry_run": 1}, ["Yes. This was a dry run. Forbidden requests that were"]),
         (calm, {}, ["No request was refused.", "No. Only allowed requests were sent: 3."]),
+        (calm, {}, ["<p>Nothing known.</p>", "<p>Nothing.</p>"]),
+        (every_kind, {}, EVERY_KIND),
         (calm, {"compared": 0}, ["By your parser, no. Only allowed requests were sent: 3."]),
         (without_hazards, STRICT, ["No. Only allowed requests were sent: 1,841."]),
     ],
