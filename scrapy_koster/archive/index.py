@@ -20,15 +20,13 @@ from scrapy_koster.archive.warc import date_text, records_in
 
 WARC_SUFFIX = ".warc.gz"
 
-_UNLISTED = ("warcinfo", "request")
-
 
 def index_lines(record: Record, *, offset: int, length: int, filename: str) -> list[bytes]:
     """Return a list with the line of *record*.
 
     The list is empty for a warcinfo or request record, and for a record without a URL.
     """
-    if record.kind in _UNLISTED or record.url is None:
+    if record.kind in ("warcinfo", "request") or record.url is None:
         return []
     digest = record.more.get("Koster-Digest") or record.more.get("WARC-Payload-Digest")
     fields = {
