@@ -16,12 +16,18 @@ from scrapy_koster.storage.latest import LATE_SECS, learnt
 from scrapy_koster.storage.port import Claimed, Setting, Settings, StorageError, held_secs
 
 _APPLICATION_ID = 0x4B6F7374  # "Kost"
-_VERSION = 8
-_TABLES = (
-    # The copy is last: a claim of the same size overwrites its own bytes only.
-    "site (site TEXT, robot TEXT, learnt REAL, owner, until, known, PRIMARY KEY (site, robot))",
-    "visit (host TEXT PRIMARY KEY, visited REAL)",
+_IN_USE = (
+    "SELECT (SELECT application_id FROM pragma_application_id),"
+    " (SELECT user_version FROM pragma_user_version) OR EXISTS (SELECT * FROM sqlite_master)"
 )
+# The copy is last: a claim of the same size overwrites its own bytes only. A later version that
+# needs other columns has to use other names. So two versions can use the same file.
+_TABLES = """
+    CREATE TABLE IF NOT EXISTS site (
+        site TEXT, robot TEXT, learnt REAL, owner, until, known, PRIMARY KEY (site, robot)
+    );
+    CREATE TABLE IF NOT EXISTS visit (host TEXT PRIMARY KEY, visited REAL)
+"""
 # Each of these is a single statement, which is atomic without a transaction.
 # A value of more than OCTETS_MAX bytes comes from another program, and might fill the memory.
 _GET = "SELECT known FROM site WHERE site = ? AND robot = ? AND length(known) <= ?"
@@ -176,39 +182,15 @@ def _opened(path: str) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection) -> None:
     connection.text_factory = lambda octets: octets.decode("utf-8", "surrogateescape")
     connection.executescript("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
-    if _version(connection) != _VERSION:
-        with connection:
-            connection.execute("BEGIN IMMEDIATE")
-            # Read again: another process may have created the tables while this process waited.
-            if _version(connection) != _VERSION:
-                _create(connection)
+    application_id, is_in_use = connection.execute(_IN_USE).fetchone()
+    if application_id != _APPLICATION_ID:
+        if application_id or is_in_use:
+            raise sqlite3.DatabaseError("it is a database of another program")
+        # Before the tables: another process may open the file meanwhile.
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    connection.executescript(_TABLES)
     # The switch to WAL fails if another process uses the file. Without WAL, readers wait for
     # writers. The next process that opens the file tries again.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    """Return the version of the file, or 0 for a new file.
-
-    Raises DatabaseError for the file of another program or of a newer version.
-    """
-    facts = "SELECT (SELECT application_id FROM pragma_application_id),"
-    facts += " (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
-    application_id, version, tables = connection.execute(facts).fetchone()
-    if application_id != _APPLICATION_ID and (application_id or version or tables):
-        raise sqlite3.DatabaseError("it is a database of another program")
-    if version > _VERSION:
-        raise sqlite3.DatabaseError(f"it is of version {version}, made by a newer scrapy-koster")
-    return int(version)
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    # Tables of an earlier version are deleted, so their copies are fetched again.
-    for name in ("known", "claim", "visit"):
-        connection.execute(f"DROP TABLE IF EXISTS {name}")
-    for table in _TABLES:
-        connection.execute(f"CREATE TABLE {table}")
-    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {_VERSION}")
