@@ -195,13 +195,13 @@ class SiteState:
     - ``facts``: ``learn``, which the retriever calls;
     - ``step``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``state``, ``page``, ``waiters``, ``timer``: ``Sites``;
-    - ``delays``: ``pacing.delays``;
+    - ``delays``, ``is_delay_logged``: ``pacing.delays``;
     - ``standing``, ``is_deferred``, ``hazards``: the announcer.
     """
 
     __slots__ = (
-        "delays", "facts", "hazards", "is_deferred", "origin", "page", "site", "standing", "state",
-        "step", "timer", "until_epoch", "waiters",
+        "delays", "facts", "hazards", "is_deferred", "is_delay_logged", "origin", "page", "site",
+        "standing", "state", "step", "timer", "until_epoch", "waiters",
     )  # fmt: skip
 
     def __init__(self, site: Site) -> None:
@@ -223,6 +223,7 @@ class SiteState:
         """The timer of the next attempt."""
         self.delays: dict[str, Delay | None] | None = None
         """The delays in the file, by name of the robot. None until the file is read for delays."""
+        self.is_delay_logged = False
         self.standing: Standing | None = None
         """The last announced status of the site."""
         self.is_deferred = False

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from scrapy.utils.datatypes import LocalCache
-
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.delay import Delay, delay_or_limit, names_delay
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.protocol.site import Site
 
 _LONGEST_SECS = 366 * 86400.0
 # A shorter delay is ignored, because the timers of event loops are not more exact.
@@ -37,7 +34,6 @@ class Delays:
         self._dry_run = config.dry_run
         self._stats = crawler.stats
         self._robot = robot
-        self._logged: LocalCache[Site, None] = LocalCache(config.memory_sites)
 
     def secs_of(self, state: SiteState, robot: str) -> float:
         """Return the delay of a site in seconds, 0 if the site has no delay.
@@ -62,13 +58,14 @@ class Delays:
         return self._pace.too_long((state.delays or {}).get(robot))
 
     def _kept(self, delay: Delay | None) -> float:
-        """Return the seconds between two visits for *delay*; 0 if None, too short or refused."""
-        if delay is None or delay.secs < _LEAST_SECS:
+        """Return the seconds between two visits for *delay*; 0 if None or refused."""
+        if delay is None or (self._pace.too_long(delay) and not self._dry_run):
             return 0.0
-        is_refused = self._pace.too_long(delay) is not None and not self._dry_run
-        return 0.0 if is_refused else min(self._pace.kept(delay.secs), _LONGEST_SECS)
+        return min(self._pace.kept(delay.secs), _LONGEST_SECS)
 
     def _read(self, state: SiteState, robot: str) -> Delay | None:
+        """Return the delay in the robots.txt, or None. Log the first delay of the site."""
+
         def failed(error: Exception) -> None:
             self._log.defect(
                 "Error while reading the delay of %(site)s: KOSTER_PARSER failed. The delay is"
@@ -76,29 +73,23 @@ class Delays:
                 error,
                 site=state.site,
             )
-            self._is_new(state.site)  # marks the delay as logged: the error is enough
+            state.is_delay_logged = True  # the error is enough
 
         delay = delay_or_limit(state.facts.parser, robot, pace=self._pace, failed=failed)
-        if delay is not None and delay.secs >= _LEAST_SECS and self._is_new(state.site):
-            self._tell(state.site, delay)
+        if delay is None or delay.secs < _LEAST_SECS:
+            return None
+        if not state.is_delay_logged:
+            state.is_delay_logged = True
+            self._tell(state, delay)
         return delay
 
-    def _is_new(self, site: Site) -> bool:
-        """Return whether the delay of the site has not been logged before. Mark it as logged."""
-        is_new = site not in self._logged
-        self._logged[site] = None
-        return is_new
-
-    def _tell(self, site: Site, delay: Delay) -> None:
-        secs = min(self._pace.kept(delay.secs), _LONGEST_SECS)
-        is_refused = self._pace.too_long(delay) is not None
-        is_clamped = secs < delay.secs and not is_refused
+    def _tell(self, state: SiteState, delay: Delay) -> None:
+        secs = self._kept(delay)
         self._stats.inc_value("koster/crawl_delay/sites")
-        if is_clamped:
-            self._stats.inc_value("koster/crawl_delay/clamped")
-        if is_refused:
+        if self._pace.too_long(delay):
             what = "Its pages are refused, because that is more than KOSTER_CRAWL_DELAY_MAX_SECS"
-        elif is_clamped:
+        elif secs < delay.secs:
+            self._stats.inc_value("koster/crawl_delay/clamped")
             what = f"The crawl waits {secs:g} s instead (KOSTER_CRAWL_DELAY_MAX_SECS)"
         else:
             what = "The crawl keeps it"
@@ -106,7 +97,7 @@ class Delays:
             _SITES_NAMED,
             "delay",
             "%(site)s requests a delay of %(secs)g s%(where)s. %(what)s",
-            site=site,
+            site=state.site,
             secs=delay.secs,
             where=f" (line {delay.line.number} of its robots.txt)" if delay.line else "",
             what=what,
