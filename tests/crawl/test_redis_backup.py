@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ from scrapy_redis.queue import FifoQueue, LifoQueue, PriorityQueue
 
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of, push_of
+from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
 
 QUEUES = [PriorityQueue, FifoQueue, LifoQueue]
 SPIDER = Spider("waiting")
@@ -52,9 +53,15 @@ def log() -> Log:
     return Log("scrapy_koster.waiting", Crawler(Spider))
 
 
+def of_queue(queue: Any) -> RedisBackup | None:
+    scheduler = SimpleNamespace(queue=queue)
+    return backup_of(Crawler(Spider), scheduler, Woken(), StillClock())
+
+
 def worker(queue: Any, names: list[str]) -> RedisBackup:
     """One that has these parked."""
-    one = RedisBackup(log(), Woken(), StillClock(), queue, push_of(queue) or "")
+    one = of_queue(queue)
+    assert one is not None
     one._renew(placed(names).items())
     return one
 
@@ -127,9 +134,10 @@ class Others(PriorityQueue):  # type: ignore[misc]
 
 def test_which_queues_have_a_journal(client: redis.Redis) -> None:
     own = [kind(client, SPIDER, "key") for kind in [*QUEUES, Others]]
-    assert [push_of(queue) for queue in own] == ["ZADD", "LPUSH", "LPUSH", "ZADD"]
-    assert push_of(None) is None
-    assert push_of(type("Base", (), {"_encode_request": 0, "server": 0, "key": 0})()) is None
+    backups = filter(None, map(of_queue, own))
+    assert [each._push for each in backups] == ["ZADD", "LPUSH", "LPUSH", "ZADD"]
+    assert of_queue(None) is None
+    assert of_queue(type("PriorityQueue", (), {"server": 0, "key": 0})()) is None
     assert backup_of(Crawler(Spider), object(), Woken(), StillClock()) is None
 
 

@@ -307,12 +307,13 @@ class RedisBackup:
 
 
 def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) -> RedisBackup | None:
-    """Return the backup for a *scheduler* of scrapy-redis; None for another scheduler."""
+    """Return the backup for a *scheduler* of scrapy-redis; None for another scheduler or queue."""
     queue = getattr(scheduler, "queue", None)
-    push = push_of(queue)
-    if push is None:
-        return None
-    return RedisBackup(Log(__name__, crawler), engine, clock, queue, push)
+    for kind in type(queue).__mro__:
+        if kind.__module__ == "scrapy_redis.queue" and kind.__name__ in _PUSHES:
+            push = _PUSHES[kind.__name__]
+            return RedisBackup(Log(__name__, crawler), engine, clock, queue, push)
+    return None
 
 
 def _field(place: Place) -> str:
@@ -340,11 +341,3 @@ def _prompt(server: Any) -> Any:
 
 def _text(name: str | bytes) -> str:
     return name if isinstance(name, str) else name.decode("latin-1")
-
-
-def push_of(queue: Any) -> str | None:
-    """Return the Redis command that pushes to *queue*. None if *queue* is not of scrapy-redis."""
-    if not all(hasattr(queue, name) for name in ("_encode_request", "server", "key")):
-        return None
-    pushes = (_PUSHES.get(kind.__name__) for kind in type(queue).__mro__)
-    return next(filter(None, pushes), None)
