@@ -40,7 +40,9 @@ class Engine:
 
 def parked_in(crawler: Crawler, folder: Path | None = None) -> Any:
     engine: Any = Engine()
-    return ParkedRequests(crawler, file=ParkedFile(crawler, folder), engine=engine)
+    parked = ParkedRequests(crawler, file=ParkedFile(crawler, folder), engine=engine)
+    assert sorted(parked.resume(None)) == sorted(parked.by_name())
+    return parked
 
 
 def settle(parked: ParkedRequests, name: str, fate: Fate) -> None:
@@ -238,13 +240,6 @@ def test_a_file_that_cannot_be_read_any_more_is_said_once(
 # A file that lasts.
 
 
-def left_behind(crawler: Crawler, folder: Path) -> Any:
-    """The requests that the last run has left to the next one."""
-    parked = parked_in(crawler, folder=folder)
-    assert sorted(parked.resume(None)) == sorted(parked.by_name())
-    return parked
-
-
 def test_what_cannot_be_kept_is_given_up_apart(crawler: Crawler, tmp_path: Path) -> None:
     """The others of the site wait on; so does what comes later."""
     parked = parked_in(crawler, folder=tmp_path)
@@ -281,7 +276,7 @@ def test_what_this_code_cannot_read_stays_for_one_that_can(
     parked.close()
     other = crawler_of(Spider("other"))
     for _ in range(2):
-        parked = left_behind(other, tmp_path)
+        parked = parked_in(other, tmp_path)
         parked.let_out("a")
         assert numbers(parked) == []
         assert len(parked) == 0
@@ -292,7 +287,7 @@ def test_what_this_code_cannot_read_stays_for_one_that_can(
             " callbacks or classes. They stay in the file: to crawl them, run a version of the"
             " spider that has these"
         )
-    parked = left_behind(crawler, tmp_path)
+    parked = parked_in(crawler, tmp_path)
     parked.let_out("a")
     assert numbers(parked) == [1, 2]
     parked.close()
@@ -303,7 +298,7 @@ def test_a_file_that_cannot_be_used_is_said_once(
 ) -> None:
     path = tmp_path / "koster-parked.sqlite3"
     path.write_text("no database at all, but long enough to be looked at" * 100)
-    parked = left_behind(crawler, tmp_path)
+    parked = parked_in(crawler, tmp_path)
     assert len(parked) == 0
     assert not parked._file.lasts
     parked.push("a", asked(1))
@@ -312,9 +307,9 @@ def test_a_file_that_cannot_be_used_is_said_once(
     parked.close()
     [record] = caplog.records
     assert record.getMessage() == (
-        f"{path} has requests that waited when the last run ended, and cannot be read:"
-        " DatabaseError: file is not a database. In this run requests wait in memory. Repair the"
-        " file, or delete it to drop these requests"
+        f"{path}, the file of requests that wait, cannot be opened: DatabaseError: file is not a"
+        " database. In this run requests wait in memory. If no other crawl uses the file,"
+        " repair it, or delete it to drop the requests that waited when the last run ended"
     )
     assert path.exists()
 
@@ -322,9 +317,9 @@ def test_a_file_that_cannot_be_used_is_said_once(
 def test_another_process_that_has_the_file_is_not_waited_for(
     crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first, second = (parked_in(crawler, folder=tmp_path) for _ in range(2))
-    first.push("a", asked(1))
+    first = parked_in(crawler, folder=tmp_path)
     began = time.monotonic()
+    second = parked_in(crawler, folder=tmp_path)
     for number in range(20):
         second.push("a", asked(number))
     assert time.monotonic() - began < 2
@@ -334,9 +329,29 @@ def test_another_process_that_has_the_file_is_not_waited_for(
     first.close()
     [record] = caplog.records
     assert record.getMessage() == (
-        f"{tmp_path / 'koster-parked.sqlite3'} cannot be written (OperationalError: database is"
-        " locked). Waiting requests are kept in memory only, and lost if this process is killed."
-        " The next run may crawl pages of this run again. Give the JOBDIR more room"
+        f"{tmp_path / 'koster-parked.sqlite3'}, the file of requests that wait, cannot be opened:"
+        " OperationalError: database is locked. In this run requests wait in memory. If no"
+        " other crawl uses the file, repair it, or delete it to drop the requests that waited when"
+        " the last run ended"
+    )
+
+
+def test_a_file_that_cannot_be_written_is_said_once(
+    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    parked = parked_in(crawler, folder=tmp_path)
+    parked._file._connection.execute("PRAGMA query_only = ON")
+    for number in range(20):
+        parked.push("a", asked(number))
+    parked.let_out("a")
+    assert numbers(parked) == list(range(20))
+    parked.close()
+    [record] = caplog.records
+    assert record.getMessage() == (
+        f"{tmp_path / 'koster-parked.sqlite3'} cannot be written (OperationalError: attempt to"
+        " write a readonly database). Waiting requests are kept in memory only, and lost if this"
+        " process is killed. The next run may crawl pages of this run again. Give the JOBDIR more"
+        " room"
     )
 
 

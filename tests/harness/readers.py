@@ -277,6 +277,7 @@ def _parked(text: str) -> None:
     request = Request("http://h/", headers={"Referer": text}, meta={text: text, "url": text})
     with TemporaryDirectory() as folder:
         file = ParkedFile(crawler, Path(folder))
+        file.resume()
         for place in ((0, 1), (0, 2)):
             if file.write(text, place, request):
                 file.take(text, place)

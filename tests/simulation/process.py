@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -197,18 +196,10 @@ class WatchedSites(SiteRecords):
 class OnSimulatedDisk(ParkedFile):
     """The real one, until its process is killed."""
 
-    is_gone = False
-
     def vanish(self) -> None:
         """Raise what a disk raises that is gone."""
-        self.is_gone = True
         if self._connection is not None:
             self._connection.close()
-
-    def _opened(self) -> sqlite3.Connection:
-        if self.is_gone:
-            raise sqlite3.OperationalError("the process is dead")
-        return super()._opened()
 
 
 class WatchedParked(ParkedRequests):

@@ -43,7 +43,7 @@ _AT = "FROM parked WHERE queue = ? AND priority = ? AND number = ?"
 class ParkedFile:
     """Requests in an SQLite file in the JOBDIR, pickled as in the disk queues of Scrapy.
 
-    Without a JOBDIR no request is written.
+    Without a JOBDIR, and before ``resume``, no request is written.
 
     The file also has the fingerprints of the requests. If a process is killed, Scrapy's
     ``requests.seen`` may lack these requests. Without the fingerprints, the next run could fetch
@@ -56,53 +56,65 @@ class ParkedFile:
         self._log = Log(__name__, crawler)
         self._path = None if folder is None else folder / NAME
         self._connection: sqlite3.Connection | None = None
-        self.fingerprints: frozenset[bytes] = frozenset()
+        self._left: frozenset[bytes] = frozenset()
         """The fingerprints of the requests that the last run has left."""
         self._unloadable = 0
 
     @property
     def lasts(self) -> bool:
         """Whether the next run can resume the requests of this run."""
-        return self._path is not None
+        return self._connection is not None
 
     def resume(self) -> list[tuple[str, Place]]:
-        """Return the queue and the place of each request that the last run has left.
+        """Open the file. Return the queue and the place of each request that the last run has left.
 
-        If the file cannot be read, the list is empty, and the file is not used in this run.
+        If the file cannot be opened, the list is empty, and the file is not used in this run.
         """
-        if self._path is None or not self._path.exists():
+        if self._path is None:
             return []
         try:
-            found = self._opened().execute(_LEFT).fetchall()
-        except (sqlite3.Error, OSError) as error:
+            # If another process uses the file, there is an error at once (timeout=0).
+            self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
+            self._connection.executescript(_BEGIN)
+            found = self._connection.execute(_LEFT).fetchall()
+        except sqlite3.Error as error:
             self._log.warning(
-                "%(path)s has requests that waited when the last run ended, and cannot be read:"
-                " %(error)s. In this run requests wait in memory. Repair the file, or delete it to"
-                " drop these requests",
+                "%(path)s, the file of requests that wait, cannot be opened: %(error)s. In this run"
+                " requests wait in memory. If no other crawl uses the file, repair it, or delete it"
+                " to drop the requests that waited when the last run ended",
                 path=self._path,
                 error=error,
             )
             self._disconnect()
-            self._path = None
             return []
-        self.fingerprints = frozenset(fingerprint for *_, fingerprint in found)
+        self._left = frozenset(fingerprint for *_, fingerprint in found)
         return [(queue, (priority, number)) for queue, priority, number, _ in found]
+
+    def is_resumed(self, request: Request) -> bool:
+        """Return whether the last run has left the same request in the file.
+
+        If the last run was killed, its queue on disk may contain the request, too. The page must
+        not be fetched twice. A request with ``dont_filter`` is not compared.
+        """
+        left = self._left
+        return bool(left) and not request.dont_filter and self._fingerprint(request) in left
 
     def write(self, queue: str, place: Place, request: Request) -> bool:
         """Write *request*. Return whether *request* could be written."""
-        if self._path is None:
+        if self._connection is None:
             return False
         try:
             data = pickle.dumps(request.to_dict(spider=self._crawler.spider), protocol=4)
-            self._opened().execute(_INSERT, (queue, *place, data, self.fingerprint(request)))
-        except (sqlite3.Error, OSError) as error:
+            row = (queue, *place, data, self._fingerprint(request))
+            self._connection.execute(_INSERT, row)
+        except sqlite3.Error as error:
             self._warn(error)
             return False
         except Exception:  # noqa: BLE001  # not picklable, or a priority over 64 bits
             return False
         return True
 
-    def fingerprint(self, request: Request) -> bytes:
+    def _fingerprint(self, request: Request) -> bytes:
         """Return the fingerprint of *request*, as the dupefilter uses it."""
         fingerprinter = self._crawler.request_fingerprinter
         assert fingerprinter is not None  # set in a crawl
@@ -114,12 +126,13 @@ class ParkedFile:
         A row that cannot be loaded, or cannot be deleted, stays in the file.
         """
         request = None
+        assert self._connection is not None  # the request is in the file
         try:
-            row = self._opened().execute(f"SELECT request {_AT}", (queue, *place)).fetchone()
+            row = self._connection.execute(f"SELECT request {_AT}", (queue, *place)).fetchone()
             fields = pickle.loads(row[0])  # noqa: S301  # written by write(), as Scrapy does
             request = request_from_dict(fields, spider=self._crawler.spider)
-            self._opened().execute(f"DELETE {_AT}", (queue, *place))
-        except (sqlite3.Error, OSError) as error:
+            self._connection.execute(f"DELETE {_AT}", (queue, *place))
+        except sqlite3.Error as error:
             if request is not None:
                 self._warn(error)
             elif self._log.is_first("lost"):
@@ -152,18 +165,6 @@ class ParkedFile:
         self._disconnect()
         if is_empty:
             self._path.unlink(missing_ok=True)
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is None:
-            assert self._path is not None  # without a JOBDIR no file is used
-            # If another process uses the file, there is an error at once (timeout=0).
-            self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
-            try:
-                self._connection.executescript(_BEGIN)
-            except sqlite3.Error:
-                self._disconnect()
-                raise
-        return self._connection
 
     def _disconnect(self) -> None:
         if self._connection is not None:

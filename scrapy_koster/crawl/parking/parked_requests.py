@@ -52,6 +52,7 @@ class ParkedRequests:
     def __init__(self, crawler: Crawler, *, file: ParkedFile, engine: Engine) -> None:
         self._engine = engine
         self._file = file
+        self.is_resumed = file.is_resumed
         settings = crawler.settings
         places = settings.getint("CONCURRENT_REQUESTS")
         self._slot_size = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or places
@@ -90,15 +91,6 @@ class ParkedRequests:
         self._count = len(left)
         self._numbers = count(1 + max((number for _, (_, number) in left), default=0))
         return list(self._queues)
-
-    def is_resumed(self, request: Request) -> bool:
-        """Return whether the last run has left the same request in the file.
-
-        If the last run was killed, its queue on disk may contain the request, too. The page must
-        not be fetched twice. A request with ``dont_filter`` is not compared.
-        """
-        left = self._file.fingerprints
-        return bool(left) and not request.dont_filter and self._file.fingerprint(request) in left
 
     # Requests begin to wait.
 
