@@ -74,8 +74,7 @@ def encoded(known: Known) -> bytes:
             f"a robots.txt of {len(body)} bytes is not stored, only up to {BODY_MAX_BYTES} are:"
             " lower KOSTER_MAX_BYTES"
         )
-    head = {name: part for name, part in (("copy", copy), ("failure", failure)) if part}
-    octets = _JSON.encode(head).encode() + b"\n" + body
+    octets = _JSON.encode({"copy": copy, "failure": failure}).encode() + b"\n" + body
     if len(octets) >= _COMPRESSED_FROM_BYTES:
         return zlib.compress(octets, 1)
     # A zlib stream with one uncompressed block, like zlib.compress(octets, 0), but faster.

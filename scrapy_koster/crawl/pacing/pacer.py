@@ -279,13 +279,9 @@ class Pacer:
         Requests in place come first.
         """
         asked_at = self._clock.now()
-        left = await self._store.visit(host.name, host.gap)
-        now = self._clock.now()
-        host.next_visit = max(host.next_visit, now + left)
-        # During the claim, a visit without a turn may have begun.
-        if host.next_visit > now or host.under_way or not self._is_awaited(host):
+        if not await self._may_visit(host) or not self._is_awaited(host):
             return
-        host.turn_until = max(asked_at + host.gap / 2, now + _TURN_LEAST_SECS)
+        host.turn_until = max(asked_at + host.gap / 2, self._clock.now() + _TURN_LEAST_SECS)
         if host.waiters:
             given = next(iter(host.waiters))
             host.turn = host.waiters.pop(given)
@@ -294,6 +290,17 @@ class Pacer:
             host.turn = _PARKED
             self._parked.let_one_out(host.name)
             self._engine.wake()
+
+    async def _may_visit(self, host: Host, *, begun: bool = False) -> bool:
+        """Return whether a visit to *host* can begin now. If so, the storage has recorded it.
+
+        With *begun*, the visit is claimed already, and is recorded again with the time of now.
+        """
+        left = await self._store.visit(host.name, host.gap, begun=begun)
+        now = self._clock.now()
+        host.next_visit = max(host.next_visit, now + left)
+        # During the call, a visit without a turn may have begun.
+        return host.next_visit <= now and not host.under_way
 
     # A visit.
 
@@ -336,11 +343,8 @@ class Pacer:
             has_turn = host.turn is visitor and now < host.turn_until
             if host.turn is visitor:
                 host.turn, host.turn_until = None, LONG_AGO
-            if host.next_visit <= now and not host.under_way:
-                left = await self._store.visit(host.name, host.gap, begun=has_turn)
-                now = self._clock.now()
-                host.next_visit = max(host.next_visit, now + left)
-            if host.next_visit <= now and not host.under_way:
+            is_free = host.next_visit <= now and not host.under_way
+            if is_free and await self._may_visit(host, begun=has_turn):
                 return
             with self._waiting(visitor) if isinstance(visitor, Request) else nullcontext():
                 if not await self.wait(host, visitor):
