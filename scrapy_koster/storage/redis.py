@@ -203,10 +203,8 @@ class RedisStorage:
 
     def close(self) -> None:
         """Close the connections."""
-        if not self._is_closed:
-            with self._errors():
-                self._client.close()
         self._is_closed = True
+        self._client.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
