@@ -187,7 +187,7 @@ class DeferringScheduler(BaseScheduler):
         if not self._parked.is_open:
             return
         sites, idle_timeout = self._sites, self._sites.idle_timeout
-        if len(self._parked) or idle_timeout.in_place:
+        if self._parked or idle_timeout.in_place:
             idle_timeout.idle()
             is_paced = self._pacer is not None and self._pacer.has_waiting()
             is_over = idle_timeout.is_over and not sites.is_retrieving() and not is_paced
@@ -195,7 +195,7 @@ class DeferringScheduler(BaseScheduler):
                 raise DontCloseSpider
         elif self._backup is not None and self._backup.others_wait():
             raise DontCloseSpider
-        if len(self._parked):
+        if self._parked:
             raise CloseSpider(WAITING)
 
     def enqueue_request(self, request: Request) -> bool:

@@ -64,14 +64,16 @@ class ParkedRequests:
 
         The value is True if only one request can come out, for the next visit to a host.
         """
-        self._count = 0
         self._backup: RedisBackup | None = None
         self.is_open = self.is_kept = False
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
         """Requests to refuse with a failure. A new attempt at their site does not change this."""
 
     def __len__(self) -> int:
-        return self._count
+        return self.by_name().total()
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
 
     def open(self, *, is_kept: bool) -> None:
         """Start parking. With *is_kept* the next run resumes the remaining requests.
@@ -88,7 +90,6 @@ class ParkedRequests:
         self._backup, left = backup, self._file.resume()
         for name, place in left:
             self._queue(name).heap.append((place, None))
-        self._count = len(left)
         self._numbers = count(1 + max((number for _, (_, number) in left), default=0))
         return list(self._queues)
 
@@ -106,7 +107,6 @@ class ParkedRequests:
         place = (-request.priority, next(self._numbers))
         is_filed = self._file.write(name, place, request)
         heappush(queue.heap, (place, None if is_filed else request))
-        self._count += 1
         if self._backup is not None:
             self._backup.add(place, request)
 
@@ -214,7 +214,6 @@ class ParkedRequests:
             if is_own is None:  # Redis does not answer
                 return None
             heappop(queue.heap)
-            self._count -= 1
             if request is None:
                 request = self._file.take(queue.name, place)
             if not queue.heap:
