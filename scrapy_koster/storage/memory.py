@@ -8,11 +8,15 @@ from typing import ClassVar
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.latest import supersedes
-from scrapy_koster.storage.port import Setting, Settings, StorageError, held_secs
+from scrapy_koster.storage.port import Setting, Settings, StorageError
 
 
 class MemoryStorage:
-    """Keeps at most *sites* sites; the least recently used is evicted first."""
+    """Keeps at most *sites* sites; the least recently used is evicted first.
+
+    No other process shares this storage, so it has no claims (``Claiming``) and no visits
+    (``Pacing``): the crawl itself fetches a robots.txt once, and keeps delays.
+    """
 
     blocking: ClassVar[bool] = False
     SETTINGS: ClassVar[Mapping[str, Setting]] = {
@@ -23,7 +27,6 @@ class MemoryStorage:
         self._sites = sites
         self._robot = robot
         self._known: dict[Site, Known] | None = {}
-        self._visited: dict[str, float] = {}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> MemoryStorage:
@@ -45,16 +48,6 @@ class MemoryStorage:
         known[site] = copy if old is None or supersedes(copy, old) else old
         if len(known) > self._sites:
             del known[next(iter(known))]
-
-    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Record a visit to *host*, or return the seconds to wait. See ``Pacing.visit``."""
-        self._open()
-        last = self._visited.pop(host, None)
-        left = 0.0 if last is None or begun else held_secs(last + secs - now, secs)
-        self._visited[host] = now if last is None or not left else last
-        if len(self._visited) > self._sites:
-            del self._visited[next(iter(self._visited))]
-        return left
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over the sites that are stored at the time of the call."""

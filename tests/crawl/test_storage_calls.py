@@ -148,7 +148,7 @@ class Away(Failing):
     def visit(self, host: str, **how: Any) -> float:
         if self.fails:
             raise OSError("it is away")
-        return super().visit(host, **how)
+        return 0.0
 
 
 @pytest.fixture

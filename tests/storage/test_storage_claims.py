@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +25,6 @@ def visit(storage: Pacing, host: str = HOST, *, begun: bool = False) -> float:
     return storage.visit(host, now=time.time(), secs=SECS, begun=begun)
 
 
-def test_memory_is_bounded(tmp_path: Path) -> None:
-    place = replace(place_of("memory", tmp_path), memory_sites=3)
-    with closing(place.open()) as storage:
-        for n in range(4):
-            visit(storage, f"{n}.example")
-        visit(storage, "1.example", begun=True)
-        assert visit(storage, "3.example") > 0
-        assert visit(storage, "0.example") == 0.0  # forgotten; now 2.example goes out
-        assert visit(storage, "1.example") > 0
-
-
 # Clocks, of those who go by their own.
 
 
@@ -45,7 +33,6 @@ def test_a_claim_of_a_clock_that_ran_ahead_is_void() -> None:
     assert [held_secs(secs, 30.0) for secs in left] == [0.0, 0.0, 0.1, 60.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("name", ["memory", "sqlite"])
 @pytest.mark.parametrize(
     ("visited", "left_secs"),
     [
@@ -55,8 +42,8 @@ def test_a_claim_of_a_clock_that_ran_ahead_is_void() -> None:
         pytest.param(4e9, 0.0, id="a clock of another time"),
     ],
 )
-def test_a_clock_that_jumped(tmp_path: Path, name: str, visited: float, left_secs: float) -> None:
-    with closing(place_of(name, tmp_path).open()) as storage:
+def test_a_clock_that_jumped(tmp_path: Path, visited: float, left_secs: float) -> None:
+    with closing(place_of("sqlite", tmp_path).open()) as storage:
         storage.visit(HOST, now=visited, secs=SECS, begun=True)
         assert storage.visit(HOST, now=1000.0, secs=SECS) == left_secs
         # What is void is no more, whoever asks next.
