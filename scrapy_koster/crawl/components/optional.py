@@ -73,8 +73,10 @@ class OptionalMiddleware:
     def _drops(self, output: Any, response: Response, kind: str, reason: str, why: str) -> bool:
         """Log *output*, and send the signal. Return True to drop *output*, False in a dry run."""
         self._events.send(output_dropped, response=response, output=output, reason=reason)
-        self._dropped[kind] += 1
-        is_first = self._dropped[kind] == 1
+        hint = (
+            f" Further ones are logged at DEBUG. {self.how_to_keep} dont_obey_robotstxt in the meta"
+            " of the page's request keeps those of that page."
+        )
         self._log.info_first(
             1,
             kind,
@@ -83,22 +85,18 @@ class OptionalMiddleware:
             what=output if isinstance(output, Request) else f"an item ({type(output).__name__})",
             page=response.url,
             why=why,
-            more=f" Further ones are logged at DEBUG. {self.how_to_keep} dont_obey_robotstxt in the"
-            " meta of the page's request keeps those of that page."
-            if is_first
-            else "",
+            more="" if self._dropped[kind] else hint,
         )
+        self._dropped[kind] += 1
         return not self._config.dry_run
 
     def _sum_up(self) -> None:
-        if self._dropped:
+        if dropped := sorted(self._dropped.items()):
             self._log.info(
                 "%(dropped)s because their pages %(why)s: %(counts)s. %(how)s",
                 dropped="Would be dropped" if self._config.dry_run else "Dropped",
                 why=self.why_dropped,
-                counts=", ".join(
-                    f"{kind}: {count}" for kind, count in sorted(self._dropped.items())
-                ),
+                counts=", ".join(f"{kind}: {count}" for kind, count in dropped),
                 how=self.how_to_keep,
             )
 

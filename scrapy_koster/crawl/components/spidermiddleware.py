@@ -35,8 +35,6 @@ class RobotsMetaMiddleware(OptionalMiddleware):
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         super().__init__(crawler, config)
-        self._reads_headers = PageSource.HEADER in config.page_directives
-        self._reads_metas = PageSource.META in config.page_directives
         self._found: WeakKeyDictionary[Response, Directives] = WeakKeyDictionary()
 
     @staticmethod
@@ -66,16 +64,15 @@ class RobotsMetaMiddleware(OptionalMiddleware):
                 yield output
 
     def _directives(self, response: Response, request: Request) -> Directives:
-        found: Directives = {}
-        # Faster than "in response.headers", which normalizes the name in every call.
-        if self._reads_headers and dict.__contains__(response.headers, b"X-Robots-Tag"):
-            values = response.headers.getlist(b"X-Robots-Tag")
+        said: list[str] = []
+        if PageSource.HEADER in self._config.page_directives:
+            # Faster than headers.getlist(), which normalizes the name in every call.
+            values = dict.get(response.headers, b"X-Robots-Tag") or ()
             said = [value.decode("latin-1") for value in values]
-            for token in tokens_of(request, self._config.robot):
-                found = directives_of_headers(said, token) | found
-        if self._reads_metas and (page := html_of(response)):
-            for token in tokens_of(request, self._config.robot):
-                found = directives_of_page(page, token) | found
+        page = html_of(response) if PageSource.META in self._config.page_directives else b""
+        found: Directives = {}
+        for token in tokens_of(request, self._config.robot) if said or page else ():
+            found = directives_of_page(page, token) | directives_of_headers(said, token) | found
         return found
 
     def _passes(self, output: Any, response: Response, directives: Directives) -> bool:
