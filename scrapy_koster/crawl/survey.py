@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 URLS_AT_ONCE = 2000
 _LOOK_SECS = 0.05
 _SCHEDULER = "scrapy.core.scheduler.Scheduler"
-_ADDON = "scrapy_koster.Addon"
-_LAST = 1_000_000
 
 SURVEY_SETTINGS: dict[str, Any] = {
     "ROBOTSTXT_OBEY": True,
@@ -78,7 +76,7 @@ def survey_addons(settings: BaseSettings) -> dict[Any, Any]:
     """Return the ADDONS of *settings*, with scrapy-koster and SurveyAddon."""
     addons = settings.getdict("ADDONS").items()
     given = {load_object(path): place for path, place in addons if place is not None}
-    return {load_object(_ADDON): 500, **given, SurveyAddon: _LAST}
+    return {load_object("scrapy_koster.Addon"): 500, **given, SurveyAddon: math.inf}
 
 
 class PageNotFetched(IgnoreRequest):

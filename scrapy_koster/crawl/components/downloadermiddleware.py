@@ -253,10 +253,8 @@ def check_built(crawler: Crawler) -> None:
     Another add-on, or the settings, may have removed KosterMiddleware. Scrapy's own middleware is
     accepted.
     """
-    for kind in (KosterMiddleware, RobotsTxtMiddleware):
-        if crawler.get_downloader_middleware(kind) is not None:
-            return
-    raise RuntimeError(
-        "ROBOTSTXT_OBEY is True, but there is no KosterMiddleware in the crawl. Enable it in"
-        " DOWNLOADER_MIDDLEWARES, or set ROBOTSTXT_OBEY = False."
-    )
+    if not any(map(crawler.get_downloader_middleware, (KosterMiddleware, RobotsTxtMiddleware))):
+        raise RuntimeError(
+            "ROBOTSTXT_OBEY is True, but there is no KosterMiddleware in the crawl. Enable it in"
+            " DOWNLOADER_MIDDLEWARES, or set ROBOTSTXT_OBEY = False."
+        )
