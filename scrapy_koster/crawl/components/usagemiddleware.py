@@ -17,7 +17,7 @@ from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
 from scrapy_koster.protocol.usage_page import FIELDS, page_statements
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from scrapy.crawler import Crawler
 
@@ -51,7 +51,8 @@ class UsageMiddleware(OptionalMiddleware):
         self._stated = enforcement_of(crawler).stated
         self._choice = config.usage
         self._found: WeakKeyDictionary[Response, tuple[Usage, _Unfit | None]] = WeakKeyDictionary()
-        crawler.signals.connect(self._begin, signal=signals.spider_opened)
+        if config.usage.purposes:
+            self._explain(config.usage.purposes)
 
     @staticmethod
     def is_on(config: Config) -> bool:
@@ -116,12 +117,8 @@ class UsageMiddleware(OptionalMiddleware):
         )
         return True
 
-    # The start of the crawl.
-
-    def _begin(self) -> None:
-        purposes = self._choice.purposes
-        if not purposes:
-            return
+    def _explain(self, purposes: Iterable[str]) -> None:
+        """Log that copies expire earlier with *purposes*, and the purposes that are unknown."""
         self._log.info(
             "KOSTER_USAGE_PURPOSES is set: copies of robots.txt expire after %(secs)d s at most,"
             " whatever KOSTER_EXPIRY_SECS and the sites say",
@@ -140,8 +137,7 @@ def _fill(item: Any, field: str, usage: Usage) -> None:
     """Set an empty *field* of *item* to *usage* as a dict, if *item* accepts the field."""
     try:
         adapter = ItemAdapter(item)
-        value = adapter.get(field)
-        if value is None or (isinstance(value, (str, dict, list, tuple)) and not value):
+        if adapter.get(field) in (None, "", {}, [], ()):
             adapter[field] = usage.to_dict()
     except Exception:  # noqa: BLE001  # items of any class: some have no such field
         return
