@@ -15,7 +15,7 @@ from scrapy import signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.utils.misc import build_from_crawler
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware, check_built
@@ -86,10 +86,10 @@ class DeferringScheduler(BaseScheduler):
 
     # The crawl starts and ends.
 
-    def open(self, spider: Spider) -> Deferred[None] | None:
+    def open(self, spider: Spider) -> Deferred[None]:
         """Open both schedulers. Raises RuntimeError if the crawl would not obey robots.txt.
 
-        Returns the Deferred that the inner scheduler returns, or None.
+        The Deferred fires when both are open.
         """
         # The inner scheduler is opened first, because Scrapy closes it after an error below.
         opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
@@ -103,12 +103,10 @@ class DeferringScheduler(BaseScheduler):
         if self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
             check_built(self._crawler)
         self._crawler.signals.connect(self._spider_idle, signals.spider_idle)
-        if isinstance(opened, Deferred):
-            return opened.addCallback(self._opened)
-        self._opened()
-        return None
+        ready = opened if isinstance(opened, Deferred) else succeed(None)
+        return ready.addCallback(self._opened)
 
-    def _opened(self, _: None = None) -> None:
+    def _opened(self, _: None) -> None:
         self._backup = backup_of(self._crawler, self._scheduler, self._parts.engine, self._clock)
         if self._backup is not None:
             self._backup.open(anew=getattr(self._scheduler, "flush_on_start", False))
