@@ -99,7 +99,7 @@ class Assembly:
             announcer=self.announcer,
             clock=clock,
             chance=parts.chance,
-            fetcher=parts.fetcher(crawler, config, visit=visit),
+            fetcher=parts.fetcher(crawler, config, clock, visit),
             store=store,
             limit=limit,
             turn_to_ask=None if pacer is None else pacer.turn_to_ask,
@@ -121,12 +121,12 @@ class Assembly:
         )
         self.replay: Replay | None = None
         if is_replay(crawler.settings):
-            self.replay = Replay(crawler, config, retriever)
+            self.replay = Replay(retriever)
 
     @property
     def is_replay(self) -> bool:
         """Whether this is a crawl from the HTTP cache (``replaying.replay``)."""
-        return self.replay is not None and self.replay.is_on
+        return self.replay is not None and self.replay.cache is not None
 
 
 def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:
