@@ -122,10 +122,7 @@ class Transfer:
         if self._is_plain:
             request.headers["Accept-Encoding"] = "identity"
         try:
-            try:
-                response = await send_limited(self.crawler, request, limit)
-            except StopDownload as error:  # raised by a signal handler of the project
-                raise RuntimeError(_STOPPED) from error
+            response = await send_limited(self.crawler, request, limit)
             self._digest = digest_of(response.body)
             if "proxy" not in request.meta and response.ip_address is not None:
                 self.address = str(response.ip_address)
@@ -133,6 +130,8 @@ class Transfer:
                 exchange = _exchange_of(request, response, began, self._digest, self.address)
                 self.exchanges.append(exchange)
             tell(signals.response_downloaded, response=response)
+        except StopDownload as error:  # raised by a signal handler of the project
+            raise RuntimeError(_STOPPED) from error
         finally:
             tell(signals.request_left_downloader)
         is_stopped = "download_stopped" in response.flags and not limit.has_cut
