@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -135,11 +134,7 @@ class Retriever:
 
     async def _run(self, state: SiteState, page: Request) -> None:
         try:
-            try:
-                await self._attempt(state, page)
-            finally:
-                # Has an effect only if no result was stored, because ``put`` ends the claim.
-                await self.store.release(state.site)
+            await self._attempt(state, page)
         except CANCELLED:  # the crawl closes, or the loop ends
             self._closing = True
         except Exception as error:  # noqa: BLE001  # of a parser or a middleware of the project
@@ -170,19 +165,22 @@ class Retriever:
                 await self.clock.sleep(_LOOK_SECS * (0.5 + self.chance()))
             if self.turn_to_ask is not None:
                 await self.turn_to_ask(state)
-            async with self.limit.socket(state):
-                # Claim after the wait for the socket: during a long wait, a claim could expire.
-                if not self._is_settled(state):
-                    held_secs = await self._claimed(state, page)
-                if self._is_settled(state):
-                    return
-                self.fetching.add(state)
-                if not held_secs:
-                    with suppress(LateError):  # another visit to the host came first: claim again
+            try:
+                async with self.limit.socket(state):
+                    # Claim after the wait for the socket: during a long wait, a claim could expire.
+                    if not self._is_settled(state):
+                        held_secs = await self._claimed(state, page)
+                    if self._is_settled(state):
+                        return
+                    self.fetching.add(state)
+                    if not held_secs:
                         await self._fetch(state, page, began)
                         return
-                    self.fetching.discard(state)
-                    await self.store.release(state.site)
+            except LateError:  # another visit to the host came first: claim again
+                self.fetching.discard(state)
+            finally:
+                # Has an effect only if no result was stored, because ``put`` ends the claim.
+                await self.store.release(state.site)
 
     async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
         """Fetch the robots.txt, store the result, and replace the facts about the site."""
@@ -222,9 +220,8 @@ class Retriever:
 
         It can if the crawl closes, if no request waits, or if the step is not Ask.
         """
-        if self._closing or state.page is None:
-            return True
-        return not isinstance(self._step(state), Ask)
+        is_needed = state.page is not None and not self._closing
+        return not is_needed or not isinstance(self._step(state), Ask)
 
     async def _claimed(self, state: SiteState, page: Request) -> float:
         """Claim the site. Return the remaining seconds of another process's claim, or 0.
@@ -270,7 +267,10 @@ class Retriever:
         source = self.store.source
         if self.archiver is not None:
             known = self.archiver.learnt(Attempt(state.site, known, source.value, now))
-        known = _met(known, before, now=now)
+        if isinstance(known, Failure):
+            # If the site failed in an earlier crawl, KOSTER_DEFER_LIMIT_SECS begins anew.
+            since = before.since if isinstance(before, Failure) else now
+            known = replace(known, since=since)
         facts = await self._read(state, last_copy(known), page)
         state.learn(facts._replace(known=known, source=source))
         if isinstance(step := self._step(state), Obey):
@@ -298,8 +298,7 @@ class Retriever:
         usage = None
         is_shown = self.announcer.events.has_receivers(signals.robots_read)
         if self.config.usage.is_on or is_shown:
-            labels = self.config.usage.labels
-            usage = usage_lines(body, parser, labels=labels, digest=copy.digest)
+            usage = usage_lines(body, parser, labels=self.config.usage.labels, digest=copy.digest)
         if is_shown:
             self._show(state.site, copy, parser, usage)
         watch = checked_watch(parser, self.robot.name)
@@ -313,14 +312,3 @@ class Retriever:
         statements = () if usage is None else usage.listed(robot)
         named = {"site": site, "copy": copy, "record": record, "statements": statements}
         self.announcer.events.send(signals.robots_read, **named)
-
-
-def _met(stored: Known, known: Known | None, *, now: float) -> Known:
-    """Return *stored*. A failure gets the ``since`` of the *known* failure, or else *now*.
-
-    So a crawl waits for the whole KOSTER_DEFER_LIMIT_SECS, even if the site has failed in an
-    earlier crawl.
-    """
-    if isinstance(stored, Copy):
-        return stored
-    return replace(stored, since=known.since if isinstance(known, Failure) else now)
