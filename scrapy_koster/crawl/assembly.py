@@ -23,7 +23,7 @@ from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_file import ParkedFile, folder_of
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
-from scrapy_koster.crawl.replaying.replay import Replay, is_replay
+from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.sites import Sites
@@ -119,9 +119,8 @@ class Assembly:
             pacer=pacer,
             ahead=limit,
         )
-        self.replay: Replay | None = None
-        if is_replay(crawler.settings):
-            self.replay = Replay(retriever)
+        is_replay = crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING")
+        self.replay = Replay(retriever) if is_replay else None
 
     @property
     def is_replay(self) -> bool:

@@ -21,7 +21,6 @@ from scrapy_koster.protocol.step import Obey, Pass
 
 if TYPE_CHECKING:
     from scrapy import Request
-    from scrapy.settings import BaseSettings
 
     from scrapy_koster.crawl.fetching.retriever import Retriever
     from scrapy_koster.crawl.states import SiteState
@@ -75,9 +74,3 @@ class Replay:
             step = Pass(Failure(why, 1, since=now, asked=now, retry=now, stale=None), now)
         self._retriever.announcer.replays(state, step)
         return step
-
-
-def is_replay(settings: BaseSettings) -> bool:
-    """Return whether HTTPCACHE_ENABLED and HTTPCACHE_IGNORE_MISSING are set."""
-    get = settings.getbool
-    return get("HTTPCACHE_ENABLED") and get("HTTPCACHE_IGNORE_MISSING")
