@@ -92,7 +92,7 @@ class Assembly:
             )
         places = crawler.settings.getint("CONCURRENT_REQUESTS")
         limit = parts.lookahead(clock, engine.wake, places=places, memory=config.memory_sites)
-        visit, archive = None if pacer is None else pacer.asking, config.archive
+        visit = (lambda *_: None) if pacer is None else pacer.asking
         retriever = Retriever(
             crawler=crawler,
             config=config,
@@ -104,7 +104,7 @@ class Assembly:
             limit=limit,
             turn_to_ask=None if pacer is None else pacer.turn_to_ask,
             noted_visit=None if pacer is None else pacer.learnt,
-            archiver=Archiver(crawler, archive, robot.name) if archive else None,
+            archiver=Archiver(crawler, config.archive, robot.name) if config.archive else None,
             robot=robot,
             retrieved=lambda state: self.sites.ended(state),
         )

@@ -78,10 +78,10 @@ class Fetcher:
     crawler: Crawler
     config: Config
     clock: Clock
-    visit: Callable[[Site, str], AbstractAsyncContextManager[None]] | None
+    visit: Callable[[Site, str], AbstractAsyncContextManager[None] | None]
     """Takes a site and a URL, and returns the context of a request to the URL.
 
-    Entering this context waits for the turn of the URL's host. None if requests do not wait.
+    Entering this context waits for the turn of the URL's host. None if the host has no delay.
     """
     _under_way: int = field(default=0, init=False)
 
@@ -99,9 +99,8 @@ class Fetcher:
             invalid = CannotResolveHostError("no host has such a name")
             return self._no_answer(invalid, no_such_host=True)
         async with AsyncExitStack() as visit:
-            if self.visit is not None:
-                turn = visit.enter_async_context(self.visit(site, site.robots_url))
-                await self.clock.within(CLAIM_SPARE_SECS / 2, turn)
+            if turn := self.visit(site, site.robots_url):
+                await self.clock.within(CLAIM_SPARE_SECS / 2, visit.enter_async_context(turn))
             transfer = Transfer(self.crawler, self.config, page, stale)
             if not self._under_way:
                 # Connected only during fetches, because Scrapy sends the signal for pages, too.
@@ -127,9 +126,6 @@ class Fetcher:
         self.crawler.stats.inc_value(f"robotstxt/exception_count/{type(error)}")
         return NoAnswer(error_text(error), no_such_host=no_such_host)
 
-    def _visit_to(self, site: Site, url: str) -> AbstractAsyncContextManager[object]:
-        return nullcontext() if self.visit is None else self.visit(site, url)
-
     async def _follow(
         self, site: Site, transfer: Transfer, first: AsyncExitStack
     ) -> Answer | NoAnswer:
@@ -140,7 +136,7 @@ class Fetcher:
             if hop and _leads_inside(urlsplit(url).hostname, network):
                 return NoAnswer(_INSIDE.format(printable(url)))
             try:
-                async with self._visit_to(site, url) if hop else first:
+                async with (self.visit(site, url) or nullcontext()) if hop else first:
                     answer = await transfer.get(url)
             except CannotResolveHostError as error:
                 # The error does not show that the site's host is unknown if the lookup was
