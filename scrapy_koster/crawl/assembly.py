@@ -23,7 +23,7 @@ from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_file import ParkedFile, folder_of
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
-from scrapy_koster.crawl.replaying.replay import Replay, is_replay
+from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.sites import Sites
@@ -92,19 +92,19 @@ class Assembly:
             )
         places = crawler.settings.getint("CONCURRENT_REQUESTS")
         limit = parts.lookahead(clock, engine.wake, places=places, memory=config.memory_sites)
-        visit, archive = None if pacer is None else pacer.asking, config.archive
+        visit = (lambda *_: None) if pacer is None else pacer.asking
         retriever = Retriever(
             crawler=crawler,
             config=config,
             announcer=self.announcer,
             clock=clock,
             chance=parts.chance,
-            fetcher=parts.fetcher(crawler, config, visit=visit),
+            fetcher=parts.fetcher(crawler, config, clock, visit),
             store=store,
             limit=limit,
             turn_to_ask=None if pacer is None else pacer.turn_to_ask,
             noted_visit=None if pacer is None else pacer.learnt,
-            archiver=Archiver(crawler, archive, robot.name) if archive else None,
+            archiver=Archiver(crawler, config.archive, robot.name) if config.archive else None,
             robot=robot,
             retrieved=lambda state: self.sites.ended(state),
         )
@@ -119,14 +119,13 @@ class Assembly:
             pacer=pacer,
             ahead=limit,
         )
-        self.replay: Replay | None = None
-        if is_replay(crawler.settings):
-            self.replay = Replay(crawler, config, retriever)
+        is_replay = crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING")
+        self.replay = Replay(retriever) if is_replay else None
 
     @property
     def is_replay(self) -> bool:
         """Whether this is a crawl from the HTTP cache (``replaying.replay``)."""
-        return self.replay is not None and self.replay.is_on
+        return self.replay is not None and self.replay.cache is not None
 
 
 def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:

@@ -114,7 +114,7 @@ class Enforcement:
         *cached* is whether the page of *request* comes from the HTTP cache.
         """
         replay = self._parts.replay
-        if cached and replay is not None and replay.is_on:  # the last copy decides
+        if cached and replay is not None and replay.cache is not None:  # the last copy decides
             return await replay.step(state, request)
         return await self._sites.wait(state, request)
 

@@ -21,7 +21,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy_koster.crawl.assembly import Assembly, Parts
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer
+from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Refuse
 from scrapy_koster.storage import Claimed
@@ -244,6 +244,28 @@ async def test_a_copy_of_no_use_today_is_asked_for_by_one(
     assert claims[0].held_secs > 0
     assert driver.stats.get_value("koster/storage/miss") == 1
     storage.close()
+    await driver.sites.close()
+
+
+async def test_a_defect_does_not_lose_the_stored_copy(
+    driven: Callable[..., Driven], tmp_path: Path
+) -> None:
+    """The next attempt revalidates it."""
+
+    def broken(site: Site, stale: Copy | None) -> Answer:
+        raise TypeError("a middleware is broken")
+
+    storage = SQLiteStorage(str(tmp_path / "robots.sqlite3"), "figtree")
+    now = time.time()
+    expired = Copy("http://a.com/robots.txt", 200, RULES, '"1"', None, now - 60, now - 30)
+    storage.put(Site("http", "a.com", 80), expired)
+    storage.close()
+    settings = {"KOSTER_DEFER_LIMIT_SECS": 0, "ROBOTSTXT_USER_AGENT": "figtree"}
+    driver = driven(broken, KOSTER_STORAGE=SQLITE, **settings)
+    state = await driver.wait("http://a.com/x")
+    assert isinstance(state.known, Failure)
+    assert state.known.is_defect
+    assert state.known.stale == expired
     await driver.sites.close()
 
 

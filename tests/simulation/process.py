@@ -231,7 +231,7 @@ class WatchedFetcher(Fetcher):
     async def fetch(
         self, site: Site, page: Request, stale: Copy | None, **how: Any
     ) -> Answer | NoAnswer:
-        process = self._crawler.process  # type: ignore[attr-defined]
+        process = self.crawler.process  # type: ignore[attr-defined]
         watch = process.history.watch
         watch.asks(process, site)
         try:

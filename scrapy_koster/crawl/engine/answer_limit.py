@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Hashable
 
     from scrapy import Request
-    from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
 HEADERS_MAX_BYTES = 65536
@@ -50,7 +49,6 @@ class AnswerLimit:
     def __init__(self, body_max_bytes: int) -> None:
         self._body_max = body_max_bytes
         self._body = 0
-        self._whole = HEADERS_MAX_BYTES + 2 * body_max_bytes
         self._limit: float = HEADERS_MAX_BYTES
         self._received = 0
         self._is_passed = False
@@ -66,7 +64,7 @@ class AnswerLimit:
         The headers are complete when a body comes. So the limit of the whole answer applies from
         now on, with room for the framing of chunks.
         """
-        self._limit = self._whole
+        self._limit = HEADERS_MAX_BYTES + 2 * self._body_max
         self._body += len(data)
         if self.has_cut:
             raise StopDownload(fail=False)
@@ -87,15 +85,16 @@ class AnswerLimit:
         """
         limit, self._limit = self._limit, math.inf
         if self._is_passed:
+            is_of_headers = limit == HEADERS_MAX_BYTES
             too_long = f"its answer is longer than {limit} bytes"
-            raise DownloadCancelledError(HEADERS_TOO_LONG if limit < self._whole else too_long)
+            raise DownloadCancelledError(HEADERS_TOO_LONG if is_of_headers else too_long)
 
 
 async def through_middlewares(
-    crawler: Crawler, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
+    crawler: Any, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
 ) -> Response | Request:
     """Send *request* with *send*, within the downloader middlewares. Return their result."""
-    middlewares: Any = crawler.engine.downloader.middleware
+    middlewares = crawler.engine.downloader.middleware
     result: Response | Request = await middlewares.download_async(send, request)
     return result
 
@@ -128,15 +127,14 @@ async def send_limited(crawler: Any, request: Request, limit: AnswerLimit) -> Re
     return response
 
 
-def is_zyte_api(crawler: Crawler, url: str) -> bool:
+def is_zyte_api(crawler: Any, url: str) -> bool:
     """Return whether scrapy-zyte-api downloads *url*. This handler warns about some headers."""
     kinds = type(_handler(crawler, url)).__mro__
     return any(kind.__module__.startswith("scrapy_zyte_api") for kind in kinds)
 
 
-def _handler(crawler: Crawler, url: str) -> Any:
-    handlers: Any = crawler.engine.downloader.handlers
-    return handlers._get_handler(url.partition(":")[0])  # noqa: SLF001
+def _handler(crawler: Any, url: str) -> Any:
+    return crawler.engine.downloader.handlers._get_handler(url.partition(":")[0])  # noqa: SLF001
 
 
 class _Pool:

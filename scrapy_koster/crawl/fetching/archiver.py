@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import scrapy
 
-from scrapy_koster.archive.record import Attempt, Record
+from scrapy_koster.archive.record import Record
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
 from scrapy_koster.crawl.messages.log import Log
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from scrapy_koster.protocol.access import Copy, Known
-    from scrapy_koster.protocol.exchange import Exchange
-    from scrapy_koster.protocol.site import Site
-    from scrapy_koster.protocol.verdict import Source
+    from scrapy_koster.archive.record import Attempt
+    from scrapy_koster.protocol.access import Known
 
 _UNDECISIVE = {"KOSTER_ARCHIVE", "KOSTER_REPORT", "KOSTER_STORAGE", FALLBACK_SCHEDULER}
 _CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
@@ -47,31 +45,21 @@ class Archiver:
         self._folder = folder
         self._stats = crawler.stats
         self._log = Log(__name__, crawler)
-        self._epoch = clock_of(crawler).epoch
-        began = self._epoch()
+        began = clock_of(crawler).epoch()
         info = _info_of(crawler, robot=robot, began=began)
         self._evidence = Evidence(Writer(folder, info, began=began), began=began)
 
-    def learnt(
-        self,
-        site: Site,
-        known: Known,
-        source: Source,
-        exchanges: tuple[Exchange, ...] = (),
-        stale: Copy | None = None,
-    ) -> Known:
-        """Write *known*, the result of an attempt for *site*. Return *known* with the record ID.
+    def learnt(self, attempt: Attempt) -> Known:
+        """Write *attempt*. Return its copy or failure, in which a copy has the ID of its record.
 
-        The copy in *known*, if any, gets the ID of its record. *known* is returned unchanged if the
-        write fails, or if *known* comes from the storage and is archived already. *exchanges* are
-        the requests and responses of the attempt. *stale* is the copy to revalidate, if any.
+        The copy or failure is returned unchanged if the write fails, or if it comes from the
+        storage and is archived already.
         """
-        attempt = Attempt(site, known, source.value, self._epoch(), exchanges, stale)
         try:
             archived, records = self._evidence.add(attempt)
         except Exception as error:  # noqa: BLE001  # a full disk must not end the crawl
             self._failed(error)
-            return known
+            return attempt.known
         self._stats.inc_value("koster/archive/records", records)
         return archived
 

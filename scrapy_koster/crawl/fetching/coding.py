@@ -49,14 +49,12 @@ def decoded(body: bytes, codings: list[str], limit: int) -> bytes:
     raise ValueError(f"its body is not whole: Content-Encoding {coding}")
 
 
-def is_gzip(body: bytes) -> bool:
-    """Return whether *body* begins like a gzip file."""
-    return body.startswith(b"\x1f\x8b\x08")
-
-
 def gunzipped(body: bytes, limit: int) -> bytes | None:
-    """Return the gzip file *body* unpacked, at most *limit* + 1 bytes; None if broken or cut."""
-    return _whole(body, limit, _GZIP)
+    """Return a gzip file unpacked, at most *limit* + 1 bytes; None if broken or cut.
+
+    A *body* that does not begin like a gzip file is returned unchanged.
+    """
+    return _whole(body, limit, _GZIP) if body.startswith(b"\x1f\x8b\x08") else body
 
 
 def _whole(body: bytes, limit: int, bits: int) -> bytes | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import socket
-from contextlib import AsyncExitStack, nullcontext
-from dataclasses import replace
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from contextlib import AsyncExitStack, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -19,7 +19,7 @@ from scrapy.exceptions import (
 )
 from scrapy.utils.asyncio import run_in_thread
 
-from scrapy_koster.crawl.clock import LateError, clock_of
+from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.fetching.transfer import Transfer, count_bytes
 from scrapy_koster.protocol.access import NoAnswer, redirect_target
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.access import Answer, Copy
     from scrapy_koster.protocol.site import Site
@@ -64,6 +65,7 @@ _INSIDE = "it redirects to an address that is not public: {}"
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
+@dataclass(eq=False)
 class Fetcher:
     """Fetches robots.txt files, without the slots of the downloader.
 
@@ -73,24 +75,15 @@ class Fetcher:
     an answer. The meta of the request disables these components.
     """
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        config: Config,
-        *,
-        visit: Callable[[Site, str], AbstractAsyncContextManager[None]] | None = None,
-    ) -> None:
-        """*visit* takes a site and a URL, and returns the context of a request to the URL.
+    crawler: Crawler
+    config: Config
+    clock: Clock
+    visit: Callable[[Site, str], AbstractAsyncContextManager[None] | None]
+    """Takes a site and a URL, and returns the context of a request to the URL.
 
-        Entering this context waits for the turn of the URL's host. If *visit* is None, requests do
-        not wait.
-        """
-        self._crawler = crawler
-        self._clock = clock_of(crawler)
-        self._config = config
-        self._stats = crawler.stats
-        self._visit = visit
-        self._under_way = 0
+    Entering this context waits for the turn of the URL's host. None if the host has no delay.
+    """
+    _under_way: int = field(default=0, init=False)
 
     async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
         """Return the answer of *site* to a request for its robots.txt, or a NoAnswer.
@@ -101,22 +94,21 @@ class Fetcher:
         IgnoreRequest if the crawl closes during the wait. An error in ``_DEFECTS`` is raised: a
         middleware, a download handler or this package has a defect, and the site has not failed.
         """
-        self._stats.inc_value("robotstxt/request_count")
+        self.crawler.stats.inc_value("robotstxt/request_count")
         if not _can_be_a_name(site.host):
             invalid = CannotResolveHostError("no host has such a name")
             return self._no_answer(invalid, no_such_host=True)
         async with AsyncExitStack() as visit:
-            if self._visit is not None:
-                turn = visit.enter_async_context(self._visit(site, site.robots_url))
-                await self._clock.within(CLAIM_SPARE_SECS / 2, turn)
-            transfer = Transfer(self._crawler, self._config, page, stale)
+            if turn := self.visit(site, site.robots_url):
+                await self.clock.within(CLAIM_SPARE_SECS / 2, visit.enter_async_context(turn))
+            transfer = Transfer(self.crawler, self.config, page, stale)
             if not self._under_way:
                 # Connected only during fetches, because Scrapy sends the signal for pages, too.
-                self._crawler.signals.connect(count_bytes, signals.bytes_received)
+                self.crawler.signals.connect(count_bytes, signals.bytes_received)
             self._under_way += 1
-            secs = self._config.timeout_secs
+            secs = self.config.timeout_secs
             try:
-                answer = await self._clock.within(secs, self._follow(site, transfer, visit))
+                answer = await self.clock.within(secs, self._follow(site, transfer, visit))
             except LateError:
                 answer = self._no_answer(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
             except _DEFECTS:
@@ -126,16 +118,13 @@ class Fetcher:
             finally:
                 self._under_way -= 1
                 if not self._under_way:
-                    self._crawler.signals.disconnect(count_bytes, signals.bytes_received)
+                    self.crawler.signals.disconnect(count_bytes, signals.bytes_received)
         exchanges = tuple(transfer.exchanges)
         return replace(answer, exchanges=exchanges) if exchanges else answer
 
     def _no_answer(self, error: Exception, *, no_such_host: bool = False) -> NoAnswer:
-        self._stats.inc_value(f"robotstxt/exception_count/{type(error)}")
+        self.crawler.stats.inc_value(f"robotstxt/exception_count/{type(error)}")
         return NoAnswer(error_text(error), no_such_host=no_such_host)
-
-    def _visit_to(self, site: Site, url: str) -> AbstractAsyncContextManager[object]:
-        return nullcontext() if self._visit is None else self._visit(site, url)
 
     async def _follow(
         self, site: Site, transfer: Transfer, first: AsyncExitStack
@@ -143,16 +132,16 @@ class Fetcher:
         # 3.1: "a robot should follow the redirects until a resource can be found". The rules apply
         # to *site*, not to the sites of the redirects.
         url, network = site.robots_url, ""
-        for hop in range(self._config.redirect_max + 1):
+        for hop in range(self.config.redirect_max + 1):
             if hop and _leads_inside(urlsplit(url).hostname, network):
                 return NoAnswer(_INSIDE.format(printable(url)))
             try:
-                async with self._visit_to(site, url) if hop else first:
+                async with (self.visit(site, url) or nullcontext()) if hop else first:
                     answer = await transfer.get(url)
             except CannotResolveHostError as error:
                 # The error does not show that the site's host is unknown if the lookup was
                 # cancelled, if the request used a proxy, or after a redirect.
-                is_cancelled = transfer.is_over or Engine(self._crawler).is_closing
+                is_cancelled = transfer.is_over or Engine(self.crawler).is_closing
                 is_of_site = not (is_cancelled or transfer.is_proxied or hop)
                 return self._no_answer(error, no_such_host=is_of_site and await _is_unknown(url))
             if isinstance(answer, NoAnswer):
@@ -161,12 +150,12 @@ class Fetcher:
                 return NoAnswer(_INSIDE.format(printable(url)))
             target = redirect_target(answer)
             if target is None:
-                self._stats.inc_value("robotstxt/response_count")
-                self._stats.inc_value(f"robotstxt/response_status_count/{answer.status}")
+                self.crawler.stats.inc_value("robotstxt/response_count")
+                self.crawler.stats.inc_value(f"robotstxt/response_status_count/{answer.status}")
                 return answer
             network = network_of(urlsplit(url).hostname or "") or network_of(transfer.address)
             url = target
-        return NoAnswer(f"more than {self._config.redirect_max} redirects")
+        return NoAnswer(f"more than {self.config.redirect_max} redirects")
 
 
 def _leads_inside(host: str | None, network: str) -> bool:
@@ -200,18 +189,14 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
     If an IPv6 address contains an IPv4 address (NAT64, IPv4-mapped or 6to4), the IPv4 address is
     returned.
     """
-    try:
-        address = ip_address(host)
-    except ValueError:
-        try:
-            return IPv4Address(socket.inet_aton(host))
-        except (OSError, ValueError):
-            return None
-    if isinstance(address, IPv4Address):
-        return address
-    if address in _NAT64:
-        return IPv4Address(address.packed[-4:])
-    return address.ipv4_mapped or address.sixtofour or address
+    with suppress(OSError, ValueError):
+        return IPv4Address(socket.inet_aton(host))
+    with suppress(ValueError):
+        address = IPv6Address(host)
+        if address in _NAT64:
+            return IPv4Address(address.packed[-4:])
+        return address.ipv4_mapped or address.sixtofour or address
+    return None
 
 
 def _can_be_a_name(host: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster import signals
+from scrapy_koster.archive.record import Attempt
 from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.decision import checked_watch
 from scrapy_koster.crawl.engine.compat import robots_parsed
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.protocol.policy import Policy
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.usage_lines import UsageLines
@@ -134,18 +133,13 @@ class Retriever:
         await self.store.close()
 
     async def _run(self, state: SiteState, page: Request) -> None:
-        before = state.facts
         try:
-            try:
-                await self._attempt(state, page)
-            finally:
-                # Has an effect only if no result was stored, because ``put`` ends the claim.
-                await self.store.release(state.site)
+            await self._attempt(state, page)
         except CANCELLED:  # the crawl closes, or the loop ends
             self._closing = True
         except Exception as error:  # noqa: BLE001  # of a parser or a middleware of the project
             if not self._closing:
-                self._failed(state, before, error)
+                self._failed(state, error)
         finally:
             self.under_way.discard(state)
             self.fetching.discard(state)
@@ -154,18 +148,15 @@ class Retriever:
         except Exception as error:  # noqa: BLE001  # logged here: nobody reads the task's error
             self.announcer.failed(state, error)
 
-    def _failed(self, state: SiteState, before: Facts, error: Exception) -> None:
+    def _failed(self, state: SiteState, error: Exception) -> None:
         """Record a failure of the site with *error*, a defect of a component of the crawl.
 
-        KOSTER_UNAVAILABLE = "allow" does not open a site with this failure. *before* are the facts
-        before the attempt.
+        KOSTER_UNAVAILABLE = "allow" does not open a site with this failure.
         """
         self.announcer.failed(state, error)
         defect = NoAnswer(error_text(error), is_defect=True)
-        known = self._after(defect, before.known, self.clock.epoch())
-        known = _decisive(known, now=self.clock.epoch(), policy=self.config.policy)
-        facts = before._replace(known=known, source=Source.FETCHED, defect=TwistedFailure(error))
-        state.learn(facts)
+        known = self._after(defect, state.known, self.clock.epoch())
+        self._learn(state, known, state.facts._replace(defect=TwistedFailure(error)))
 
     async def _attempt(self, state: SiteState, page: Request) -> None:
         began, held_secs = self.clock.epoch(), 0.0
@@ -174,19 +165,22 @@ class Retriever:
                 await self.clock.sleep(_LOOK_SECS * (0.5 + self.chance()))
             if self.turn_to_ask is not None:
                 await self.turn_to_ask(state)
-            async with self.limit.socket(state):
-                # Claim after the wait for the socket: during a long wait, a claim could expire.
-                if not self._is_settled(state):
-                    held_secs = await self._claimed(state, page)
-                if self._is_settled(state):
-                    return
-                self.fetching.add(state)
-                if not held_secs:
-                    with suppress(LateError):  # another visit to the host came first: claim again
+            try:
+                async with self.limit.socket(state):
+                    # Claim after the wait for the socket: during a long wait, a claim could expire.
+                    if not self._is_settled(state):
+                        held_secs = await self._claimed(state, page)
+                    if self._is_settled(state):
+                        return
+                    self.fetching.add(state)
+                    if not held_secs:
                         await self._fetch(state, page, began)
                         return
-                    self.fetching.discard(state)
-                    await self.store.release(state.site)
+            except LateError:  # another visit to the host came first: claim again
+                self.fetching.discard(state)
+            finally:
+                # Has an effect only if no result was stored, because ``put`` ends the claim.
+                await self.store.release(state.site)
 
     async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
         """Fetch the robots.txt, store the result, and replace the facts about the site."""
@@ -199,22 +193,35 @@ class Retriever:
         if self.noted_visit is not None:
             known = await self.noted_visit(state, known)
         if self.archiver is not None:
-            known = self.archiver.learnt(state.site, known, Source.FETCHED, result.exchanges, stale)
+            now, exchanges = self.clock.epoch(), result.exchanges
+            attempt = Attempt(state.site, known, Source.FETCHED.value, now, exchanges, stale)
+            known = self.archiver.learnt(attempt)
         self.announcer.learnt(state.site, known, result)
         await self.store.put(state.site, known)
-        facts = await self._read(state, last_copy(known), page)
-        known = _decisive(known, now=self.clock.epoch(), policy=self.config.policy)
-        state.learn(facts._replace(known=known, source=Source.FETCHED))
+        self._learn(state, known, await self._read(state, last_copy(known), page))
         self._step(state)  # sets ``state.step`` by the new facts
+
+    def _learn(self, state: SiteState, known: Known, facts: Facts) -> None:
+        """Learn *known*, the result of a fetch, with the *facts* in its file.
+
+        A copy, or a failure by which the site is given up, is valid for at least a second. Storing
+        and parsing take time: a short life could be over before the waiting requests are decided.
+        """
+        now = self.clock.epoch()
+        if isinstance(known, Copy):
+            if known.expires < now + 1:
+                known = replace(known, expires=now + 1)
+        elif now >= given_up_at(known, policy=self.config.policy):
+            known = replace(known, retry=max(known.retry, now + 1))
+        state.learn(facts._replace(known=known, source=Source.FETCHED))
 
     def _is_settled(self, state: SiteState) -> bool:
         """Return whether the attempt can end without a fetch.
 
         It can if the crawl closes, if no request waits, or if the step is not Ask.
         """
-        if self._closing or state.page is None:
-            return True
-        return not isinstance(self._step(state), Ask)
+        is_needed = state.page is not None and not self._closing
+        return not is_needed or not isinstance(self._step(state), Ask)
 
     async def _claimed(self, state: SiteState, page: Request) -> float:
         """Claim the site. Return the remaining seconds of another process's claim, or 0.
@@ -259,8 +266,11 @@ class Retriever:
             self.crawler.stats.inc_value("koster/storage/hit")
         source = self.store.source
         if self.archiver is not None:
-            known = self.archiver.learnt(state.site, known, source)
-        known = _met(known, before, now=now)
+            known = self.archiver.learnt(Attempt(state.site, known, source.value, now))
+        if isinstance(known, Failure):
+            # If the site failed in an earlier crawl, KOSTER_DEFER_LIMIT_SECS begins anew.
+            since = before.since if isinstance(before, Failure) else now
+            known = replace(known, since=since)
         facts = await self._read(state, last_copy(known), page)
         state.learn(facts._replace(known=known, source=source))
         if isinstance(step := self._step(state), Obey):
@@ -288,8 +298,7 @@ class Retriever:
         usage = None
         is_shown = self.announcer.events.has_receivers(signals.robots_read)
         if self.config.usage.is_on or is_shown:
-            labels = self.config.usage.labels
-            usage = usage_lines(body, parser, labels=labels, digest=copy.digest)
+            usage = usage_lines(body, parser, labels=self.config.usage.labels, digest=copy.digest)
         if is_shown:
             self._show(state.site, copy, parser, usage)
         watch = checked_watch(parser, self.robot.name)
@@ -303,27 +312,3 @@ class Retriever:
         statements = () if usage is None else usage.listed(robot)
         named = {"site": site, "copy": copy, "record": record, "statements": statements}
         self.announcer.events.send(signals.robots_read, **named)
-
-
-def _met(stored: Known, known: Known | None, *, now: float) -> Known:
-    """Return *stored*. A failure gets the ``since`` of the *known* failure, or else *now*.
-
-    So a crawl waits for the whole KOSTER_DEFER_LIMIT_SECS, even if the site has failed in an
-    earlier crawl.
-    """
-    if isinstance(stored, Copy):
-        return stored
-    return replace(stored, since=known.since if isinstance(known, Failure) else now)
-
-
-def _decisive(known: Known, *, now: float, policy: Policy) -> Known:
-    """Return *known*, valid for a second or more if it is a copy, or if the site is given up.
-
-    Storing and parsing take time. Without this second, a short life could be over before the
-    waiting requests are decided.
-    """
-    if isinstance(known, Copy):
-        return known if known.expires >= now + 1 else replace(known, expires=now + 1)
-    if now < given_up_at(known, policy=policy):
-        return known
-    return replace(known, retry=max(known.retry, now + 1))

@@ -161,14 +161,22 @@ class StorageCalls:
             self._stats.inc_value("koster/storage/error")
             return None
         call = _Call(method, args, how, [])
+        make: Callable[[], None] = partial(self._make, [call])
+        if self._is_batched and method:
+            self._waiting.append(call)
+            make = self._make_waiting
         try:
             if self._config.storage.blocking:
-                await self._in_thread(call)
+                await self._clock.within(self._secs, self._threads.run(make))
             else:
-                self._make([call])
+                make()
             result = read(_checked(*call.outcome))
         except CANCELLED:  # the crawl or the loop ends, and the storage has not failed
             raise
+        except LateError:
+            self._hanging.append(call)
+            self._failed(StorageError(f"a call has not ended within {self._secs:g} s"))
+            return None
         except Exception as error:  # noqa: BLE001  # an error of the project's storage
             self._failed(error)
             return None
@@ -177,17 +185,6 @@ class StorageCalls:
             if method == "visit" or self._visits_fail_since == LONG_AGO:
                 self._visits_fail_since = NEVER
         return result
-
-    async def _in_thread(self, call: _Call) -> None:
-        make: Callable[[], None] = partial(self._make, [call])
-        if self._is_batched and call.method:
-            self._waiting.append(call)
-            make = self._make_waiting
-        try:
-            await self._clock.within(self._secs, self._threads.run(make))
-        except LateError:
-            self._hanging.append(call)
-            raise StorageError(f"a call has not ended within {self._secs:g} s") from None
 
     def _failed(self, error: Exception) -> None:
         self._stats.inc_value("koster/storage/error")
@@ -212,8 +209,8 @@ class StorageCalls:
         This method runs once per call. So a later run may find no waiting call.
         """
         count = min(len(self._waiting), _TOGETHER)
-        if count:
-            self._make([self._waiting.popleft() for _ in range(count)])
+        if calls := [self._waiting.popleft() for _ in range(count)]:
+            self._make(calls)
 
     def _make(self, calls: Sequence[_Call]) -> None:
         outcomes: Sequence[Any] = [None]

@@ -22,7 +22,7 @@ from scrapy_koster.crawl.engine.answer_limit import (
     through_middlewares,
 )
 from scrapy_koster.crawl.engine.private import CANCELLED, MARK
-from scrapy_koster.crawl.fetching.coding import codings_in, decoded, gunzipped, is_gzip
+from scrapy_koster.crawl.fetching.coding import codings_in, decoded, gunzipped
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, conditional_headers
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.line import whole_lines
@@ -122,10 +122,7 @@ class Transfer:
         if self._is_plain:
             request.headers["Accept-Encoding"] = "identity"
         try:
-            try:
-                response = await send_limited(self.crawler, request, limit)
-            except StopDownload as error:  # raised by a signal handler of the project
-                raise RuntimeError(_STOPPED) from error
+            response = await send_limited(self.crawler, request, limit)
             self._digest = digest_of(response.body)
             if "proxy" not in request.meta and response.ip_address is not None:
                 self.address = str(response.ip_address)
@@ -133,10 +130,13 @@ class Transfer:
                 exchange = _exchange_of(request, response, began, self._digest, self.address)
                 self.exchanges.append(exchange)
             tell(signals.response_downloaded, response=response)
+        except StopDownload as error:  # raised by a signal handler of the project
+            raise RuntimeError(_STOPPED) from error
         finally:
             tell(signals.request_left_downloader)
         is_stopped = "download_stopped" in response.flags and not limit.has_cut
-        if is_stopped and _is_file(response) and not _is_whole(response):
+        length = b"%d" % len(response.body)
+        if is_stopped and _is_file(response) and response.headers.get("Content-Length") != length:
             raise RuntimeError(_STOPPED)
         return _without_coding(response, self.config.max_bytes)
 
@@ -146,8 +146,8 @@ def count_bytes(data: bytes, request: Request) -> None:
 
     Raises StopDownload if the body is longer than KOSTER_MAX_BYTES.
     """
-    limit: AnswerLimit | None = request.meta.get(MARK)
-    if limit is not None:
+    limit = request.meta.get(MARK)
+    if isinstance(limit, AnswerLimit):
         limit.count_body(data)
 
 
@@ -166,14 +166,11 @@ def robots_request(
     if plain:
         # Only an uncompressed file can be cut at KOSTER_MAX_BYTES.
         headers |= {"Accept": "text/plain, */*;q=0.1", "Accept-Encoding": "identity"}
-    if "User-Agent" in page.headers:
-        headers["User-Agent"] = page.headers.getlist("User-Agent")
-    if "Authorization" in page.headers:
-        headers["Authorization"] = page.headers.getlist("Authorization")
+    passed = [name for name in ("User-Agent", "Authorization") if name in page.headers]
+    headers |= {name: page.headers.getlist(name) for name in passed}
     if ("Authorization" in headers or _CREDENTIALS & meta.keys()) and _is_elsewhere(url, page):
         headers.pop("Authorization", None)
-        for key in _CREDENTIALS:
-            meta.pop(key, None)
+        meta = {key: value for key, value in meta.items() if key not in _CREDENTIALS}
     if "_auth_proxy" in meta:
         headers["Proxy-Authorization"] = page.headers.get("Proxy-Authorization", [])
     if stale is not None and stale.url == url:
@@ -203,7 +200,7 @@ def _meta(page: Request, config: Config) -> dict[str, Any]:
     if "proxy" in meta and "_auth_proxy" in page.meta:
         meta["_auth_proxy"] = page.meta["_auth_proxy"]
     return meta | {
-        MARK: AnswerLimit(config.max_bytes),
+        MARK: True,
         "dont_obey_robotstxt": True,
         "allow_offsite": True,
         "dont_retry": True,
@@ -217,11 +214,6 @@ def _meta(page: Request, config: Config) -> dict[str, Any]:
         "download_warnsize": 0,
         "download_fail_on_dataloss": True,
     }
-
-
-def _is_whole(response: Response) -> bool:
-    """Return whether the body of *response* is as long as its Content-Length."""
-    return response.headers.get("Content-Length") == b"%d" % len(response.body)
 
 
 def _is_file(response: Response) -> bool:
@@ -255,16 +247,14 @@ def _answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAn
     Returns a NoAnswer if the headers are too long, or if the robots.txt is a broken gzip file.
     *digest* is the digest of the body as received.
     """
-    lines = [(name, _joined(values)) for name, values in dict.items(response.headers)]
+    items = dict.items(response.headers)
+    headers = {name.decode("latin-1").lower(): _joined(values) for name, values in items}
     # With most handlers, this is the only limit of the headers.
-    if sum(len(name) + len(value) for name, value in lines) > HEADERS_MAX_BYTES:
+    if sum(len(name) + len(value) for name, value in headers.items()) > HEADERS_MAX_BYTES:
         return NoAnswer(HEADERS_TOO_LONG)
-    headers = {name.decode("latin-1").lower(): value for name, value in lines}
     if "location" in headers:
         headers["location"] = safe_url_string(response.headers["Location"] or b"")
-    body: bytes | None = response.body
-    if is_gzip(response.body) and _is_file(response):
-        body = gunzipped(response.body, max_bytes)
+    body = gunzipped(response.body, max_bytes) if _is_file(response) else response.body
     if body is None:
         return NoAnswer("it is a gzip file that is broken or has no end")
     return Answer(

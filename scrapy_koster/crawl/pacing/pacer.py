@@ -361,14 +361,14 @@ class Pacer:
         if host is not None:
             await self.wait(host, state)
 
-    def asking(self, site: Site, url: str) -> AbstractAsyncContextManager[None]:
-        """Return the context of a request for the robots.txt of *site*.
+    def asking(self, site: Site, url: str) -> AbstractAsyncContextManager[None] | None:
+        """Return the context of a request for the robots.txt of *site*, which makes it a visit.
 
-        *url* is the URL of the request: of the robots.txt, or of a redirect. The request is a visit
-        if the host of *url* has a delay.
+        *url* is the URL of the request: of the robots.txt, or of a redirect. Returns None if the
+        host of *url* has no delay.
         """
         host, state = self._host_of(url), self._records.state_of(site.robots_url)
-        return nullcontext() if host is None or state is None else self._visit(host, state)
+        return None if host is None or state is None else self._visit(host, state)
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
         """Return *known*. A copy of a host with a delay is made fresh for ten visits or more.

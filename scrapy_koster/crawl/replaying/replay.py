@@ -15,17 +15,13 @@ from typing import TYPE_CHECKING
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
 
-from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import Failure, last_copy, why_not_obeyed
 from scrapy_koster.protocol.step import Obey, Pass
 
 if TYPE_CHECKING:
     from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
 
-    from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.fetching.retriever import Retriever
     from scrapy_koster.crawl.states import SiteState
 
@@ -33,22 +29,14 @@ if TYPE_CHECKING:
 class Replay:
     """Reads pages from the HTTP cache, and returns the steps of their sites."""
 
-    def __init__(self, crawler: Crawler, config: Config, retriever: Retriever) -> None:
-        self._crawler = crawler
-        self._policy = config.policy
-        self._log = Log(__name__, crawler)
-        self._clock = clock_of(crawler)
+    def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
-
-    @property
-    def is_on(self) -> bool:
-        """Whether the crawl has an HTTP cache that can be read (``cache``)."""
-        return self.cache is not None
+        self._log = Log(__name__, retriever.crawler)
 
     @property
     def cache(self) -> HttpCacheMiddleware | None:
         """Scrapy's HTTP cache. None if disabled, or if a subclass replaces ``process_request``."""
-        cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
+        cache = self._retriever.crawler.get_downloader_middleware(HttpCacheMiddleware)
         if cache is None or type(cache).process_request is not HttpCacheMiddleware.process_request:
             return None
         return cache
@@ -78,17 +66,11 @@ class Replay:
         """
         if state.known is None:
             await self._retriever.take_last(state, page)
-        now, copy = self._clock.epoch(), last_copy(state.known)
-        if copy is not None and not why_not_obeyed(copy, self._policy):
+        now, copy = self._retriever.clock.epoch(), last_copy(state.known)
+        if copy is not None and not why_not_obeyed(copy, self._retriever.config.policy):
             step: Obey | Pass = Obey(copy, now)
         else:
             why = "HTTPCACHE_IGNORE_MISSING: no site is asked"
             step = Pass(Failure(why, 1, since=now, asked=now, retry=now, stale=None), now)
         self._retriever.announcer.replays(state, step)
         return step
-
-
-def is_replay(settings: BaseSettings) -> bool:
-    """Return whether HTTPCACHE_ENABLED and HTTPCACHE_IGNORE_MISSING are set."""
-    get = settings.getbool
-    return get("HTTPCACHE_ENABLED") and get("HTTPCACHE_IGNORE_MISSING")
