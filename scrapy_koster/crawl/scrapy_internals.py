@@ -39,18 +39,15 @@ NEEDED = {
 }
 """Names that a crawl needs at its start: the path from the crawler, and the class with the name."""
 
-OPTIONAL = {
-    "scrapy.core.downloader.Downloader.needs_backout": (
-        "Requests that wait in the downloader take places of CONCURRENT_REQUESTS."
-    ),
-    "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler._pool": (
-        "The headers of a robots.txt have no limit."
-    ),
-    "scrapy.core.scheduler.Scheduler.df": (
-        "A request that waited when a crawl was killed may be fetched twice."
-    ),
-}
-"""Other names, and the effect if Scrapy lacks the name."""
+OPTIONAL = (
+    # Without it, requests that wait in the downloader take places of CONCURRENT_REQUESTS.
+    "scrapy.core.downloader.Downloader.needs_backout",
+    # Without it, the headers of a robots.txt have no limit.
+    "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler._pool",
+    # Without it, a request that waited when a crawl was killed may be fetched twice.
+    "scrapy.core.scheduler.Scheduler.df",
+)
+"""Other names, without which one feature is missing."""
 
 QUEUE_INTERNALS = (
     "scrapy.pqueues.DownloaderInterface",
