@@ -109,7 +109,7 @@ class Assembly:
             retrieved=lambda state: self.sites.ended(state),
         )
         self.sites: Sites = Sites(
-            config,
+            config=config,
             clock=clock,
             engine=engine,
             records=records,

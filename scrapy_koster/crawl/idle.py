@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from scrapy_koster.protocol.printable import printable
@@ -33,6 +33,7 @@ _REASON_CHARS = 100
 _LOOK_SECS = 0.5
 
 
+@dataclass(eq=False)
 class IdleTimeout:
     """The idle time, in which a crawl only waits for sites, and the requests that wait in place.
 
@@ -40,42 +41,34 @@ class IdleTimeout:
     runs or is over already. ``busy`` stops and resets it.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        engine: Engine,
-        limit_secs: float,
-        *,
-        over: Callable[[], object],
-        closing: Callable[[], object],
-    ) -> None:
-        """*over* is called when the idle time is over.
+    clock: Clock
+    engine: Engine
+    limit_secs: float
+    over: Callable[[], object]
+    """Called when the idle time is over."""
+    closing: Callable[[], object]
+    """Called if a check finds that the crawl closes.
 
-        *closing* is called if a check finds that the crawl closes. There are checks only while
-        requests wait in place.
-        """
-        self._clock = clock
-        self._engine = engine
-        self._limit_secs = limit_secs
-        self._over = over
-        self._closing = closing
-        self._timer: CallLaterResult | None = None
-        self._ticks: Ticks | None = None
-        self.is_over = self.is_closing = False
-        self.is_by_hand = False
-        """Whether a command fetches a page for a waiting person."""
-        self.in_place: Counter[Request] = Counter()
-        """The requests that wait in place, each with its number of waits.
+    There are checks only while requests wait in place.
+    """
+    is_over: bool = field(default=False, init=False)
+    is_closing: bool = field(default=False, init=False)
+    is_by_hand: bool = field(default=False, init=False)
+    """Whether a command fetches a page for a waiting person."""
+    in_place: Counter[Request] = field(default_factory=Counter, init=False)
+    """The requests that wait in place, each with its number of waits.
 
-        A request can be downloaded twice at the same time.
-        """
+    A request can be downloaded twice at the same time.
+    """
+    _timer: CallLaterResult | None = field(default=None, init=False)
+    _ticks: Ticks | None = field(default=None, init=False)
 
     def given_up(self, failure: Failure) -> Failure:
         """Return *failure* with a second reason: why the site is given up."""
         if self.is_by_hand:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
         else:
-            secs = self._limit_secs
+            secs = self.limit_secs
             why = f"there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {secs:g} s"
         return replace(failure, reason=f"{printable(failure.reason, _REASON_CHARS)}; {why}")
 
@@ -86,7 +79,7 @@ class IdleTimeout:
     def idle(self) -> None:
         """Start the idle time, because the crawl only waits for sites."""
         if self._timer is None and not (self.is_over or self.is_closing):
-            self._timer = self._clock.call_later(self._limit_secs, self._end)
+            self._timer = self.clock.call_later(self.limit_secs, self._end)
 
     def busy(self) -> None:
         """Stop and reset the idle time, because the crawl has work."""
@@ -109,11 +102,11 @@ class IdleTimeout:
     def _end(self) -> None:
         self._timer = None
         self.is_over = True
-        self._over()
+        self.over()
 
     def is_work(self, request: Request) -> bool:
         """Return whether the downloader has a request that does not wait, other than *request*."""
-        return not self._engine.has_only({*self.in_place, request})
+        return not self.engine.has_only({*self.in_place, request})
 
     @contextmanager
     def waiting(self, request: Request, *, gives_place: bool = True) -> Iterator[None]:
@@ -125,9 +118,9 @@ class IdleTimeout:
         """
         self.in_place[request] += 1
         if self._ticks is None:
-            self._ticks = self._clock.every(_LOOK_SECS, self._look)
+            self._ticks = self.clock.every(_LOOK_SECS, self._look)
         try:
-            with self._engine.place_given_up(request) if gives_place else nullcontext():
+            with self.engine.place_given_up(request) if gives_place else nullcontext():
                 yield
         finally:
             self.in_place[request] -= 1
@@ -138,9 +131,9 @@ class IdleTimeout:
                 self._ticks = None
 
     def _look(self) -> None:
-        if self._engine.is_closing:
-            self._closing()
-        elif self._engine.has_only(self.in_place):
+        if self.engine.is_closing:
+            self.closing()
+        elif self.engine.has_only(self.in_place):
             self.idle()
         else:
             self.busy()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -32,46 +33,38 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.step import Settled, Step
 
 
+@dataclass(kw_only=True, eq=False)
 class Sites:
     """The sites of a crawl, and the requests that wait for sites."""
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        clock: Clock,
-        engine: Engine,
-        records: SiteRecords,
-        retriever: Retriever,
-        announcer: Announcer,
-        parked: ParkedRequests,
-        pacer: Pacer | None,
-        ahead: LookaheadLimit,
-    ) -> None:
-        """*parked* has the requests that wait in the scheduler. ``close`` closes *pacer*, too."""
-        self._policy = config.policy
-        self._clock = clock
-        self._engine = engine
-        self._records = records
-        self._retriever = retriever
-        self._announcer = announcer
-        self._parked = parked
-        self._pacer = pacer
-        self.ahead = ahead
-        self.open = retriever.open
-        self.state_of = records.state_of
-        self.in_memory = records.in_memory
+    config: Config
+    clock: Clock
+    engine: Engine
+    records: SiteRecords
+    retriever: Retriever
+    announcer: Announcer
+    parked: ParkedRequests
+    """The requests that wait in the scheduler."""
+    pacer: Pacer | None
+    """``close`` closes the pacer, too."""
+    ahead: LookaheadLimit
+
+    def __post_init__(self) -> None:
+        """Build the idle time, and take over methods of the collaborators."""
+        self.open = self.retriever.open
+        self.state_of = self.records.state_of
+        self.in_memory = self.records.in_memory
         self.idle_timeout = IdleTimeout(
-            clock,
-            engine,
-            config.idle_limit_secs,
+            self.clock,
+            self.engine,
+            self.config.idle_limit_secs,
             over=self._give_up_waiting,
             closing=self._close,
         )
 
     def current_step(self, state: SiteState) -> Step:
         """Return the step for a request to the site now."""
-        return state.take_step(now=self._clock.epoch(), policy=self._policy)
+        return state.take_step(now=self.clock.epoch(), policy=self.config.policy)
 
     # Which requests wait.
 
@@ -80,19 +73,19 @@ class Sites:
         # A site may get a new state after an eviction, so parked requests are counted by name.
         if state.page is None:
             return 0
-        return self._parked.waiting_in(str(state.site)) + len(state.waiters)
+        return self.parked.waiting_in(str(state.site)) + len(state.waiters)
 
     def is_retrieving(self) -> bool:
         """Return whether requests wait for an attempt that is under way.
 
         At a failed site, an attempt counts only while the robots.txt is being fetched.
         """
-        under_way = self._retriever.under_way
+        under_way = self.retriever.under_way
         return any(self.waiting_for(each) and not self._has_failed(each) for each in under_way)
 
     def _has_failed(self, state: SiteState) -> bool:
         """Return whether the last attempt failed, and the robots.txt is not being fetched."""
-        return isinstance(state.known, Failure) and state not in self._retriever.fetching
+        return isinstance(state.known, Failure) and state not in self.retriever.fetching
 
     # Requests begin to wait.
 
@@ -101,11 +94,11 @@ class Sites:
 
         *request* has to wait by ``state.step``, and is parked already or will wait in place.
         """
-        self._announcer.begins_to_wait(state)
+        self.announcer.begins_to_wait(state)
         state.page = request
         self._need(state, state.step)
         if self.idle_timeout.is_by_hand and state.state is State.FETCHING:
-            self._announcer.awaited(state)
+            self.announcer.awaited(state)
         if self.idle_timeout.is_over or self.idle_timeout.is_closing:
             self.look(state)
 
@@ -123,7 +116,7 @@ class Sites:
             told: Deferred[Step] = Deferred()
             state.waiters = (*state.waiters, told)
             self.ask_for(state, request)
-            with self.idle_timeout.waiting(request, gives_place=self._parked.is_open):
+            with self.idle_timeout.waiting(request, gives_place=self.parked.is_open):
                 step = await maybe_deferred_to_future(told)
         return step
 
@@ -158,10 +151,10 @@ class Sites:
             self._stop_timer(state)
         if action is Action.FETCH:
             assert state.page is not None  # a request waits
-            self._retriever.retrieve(state, state.page)
+            self.retriever.retrieve(state, state.page)
         elif action is Action.SET_TIMER and state.timer is None and isinstance(state.step, Defer):
-            secs = max(0.0, state.step.until - self._clock.epoch())
-            state.timer = self._clock.call_later(min(secs, TIMER_MOST_SECS), self._due, state)
+            secs = max(0.0, state.step.until - self.clock.epoch())
+            state.timer = self.clock.call_later(min(secs, TIMER_MOST_SECS), self._due, state)
         return action
 
     @staticmethod
@@ -198,15 +191,15 @@ class Sites:
             event, told = ending
             action = self.happens(state, event)
         fates = FATES[action]
-        parked = fates.kept if self._parked.is_kept else fates.parked
+        parked = fates.kept if self.parked.is_kept else fates.parked
         announced = step if parked is Fate.KEEP else told
-        self._announcer.announce(state, announced, self.waiting_for(state))
+        self.announcer.announce(state, announced, self.waiting_for(state))
         if fates.in_place is not Fate.WAIT:
             waiters, state.waiters = state.waiters, ()
             for waiter in waiters:
                 waiter.callback(told)
         if not self.idle_timeout.is_closing:
-            self._parked.settled(state, parked, told)
+            self.parked.settled(state, parked, told)
         if self.waiting_for(state):
             # The next attempt may be due already.
             self._need(state, step)
@@ -226,26 +219,26 @@ class Sites:
         if idle_timeout.is_closing:
             return Event.CLOSING, self.closing()
         if idle_timeout.is_over and isinstance(known, Failure) and self._has_failed(state):
-            return Event.IDLE, Refuse(idle_timeout.given_up(known), self._clock.epoch())
+            return Event.IDLE, Refuse(idle_timeout.given_up(known), self.clock.epoch())
         return None
 
     def closing(self) -> Refuse:
         """Return the step that refuses waiting requests when the crawl closes."""
-        now = self._clock.epoch()
+        now = self.clock.epoch()
         return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
 
     def _give_up_waiting(self) -> None:
-        for state in self._records:
+        for state in self.records:
             if self.waiting_for(state):
                 self.look(state)
 
     def _close(self) -> None:
         self.idle_timeout.close()
-        self._retriever.cancel()
+        self.retriever.cancel()
         self.ahead.close()
-        if self._pacer is not None:
-            self._pacer.close()
-        for state in self._records:
+        if self.pacer is not None:
+            self.pacer.close()
+        for state in self.records:
             self._stop_timer(state)
             if state.waiters:
                 self.look(state)
@@ -253,7 +246,7 @@ class Sites:
     async def close(self) -> None:
         """Cancel attempts and timers, and close the storage."""
         self._close()
-        await self._retriever.close()
+        await self.retriever.close()
 
     # Eviction.
 
@@ -264,8 +257,8 @@ class Sites:
         """
         is_busy = state.state is State.FETCHING or self.waiting_for(state) > 0
         # A request in the downloader needs the state for the check before it is sent.
-        requests = (*self._engine.under_way, *self.idle_timeout.in_place)
-        if is_busy or any(self._records.in_memory(each.url) is state for each in requests):
+        requests = (*self.engine.under_way, *self.idle_timeout.in_place)
+        if is_busy or any(self.records.in_memory(each.url) is state for each in requests):
             return False
         state.page = None
         self._stop_timer(state)

@@ -304,7 +304,7 @@ class Process:
 
     def moments(self) -> list[float]:
         """Return when time alone decides what is done with requests, in seconds since the epoch."""
-        policy = self.sites._policy
+        policy = self.sites.config.policy
         moments = []
         for state in self.states.values():
             if isinstance(state.known, Failure):
@@ -343,7 +343,7 @@ class Process:
             ),
         )
         self.sites = self.parts.sites
-        self.store: Any = self.sites._retriever.store
+        self.store: Any = self.sites.retriever.store
         crawler.koster = KosterMiddleware(crawler, self.parts)
         self.main = self.loop.create_task(crawler.crawl())
 

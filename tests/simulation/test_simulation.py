@@ -114,7 +114,7 @@ def test_one_deferred_that_waiters_share_is_found(
         if waits(step):
             state.waiters = state.waiters or (Deferred(),)
             self._need(state, step)
-            with self.idle_timeout.waiting(request, gives_place=self._parked.is_open):
+            with self.idle_timeout.waiting(request, gives_place=self.parked.is_open):
                 step = await maybe_deferred_to_future(state.waiters[0])
         return step
 

@@ -154,7 +154,7 @@ class Watch:
         """
         pacer: Any = process.parts.pacer
         return state is not None and (
-            state in list(process.sites._records) or state.site.host in pacer._hosts
+            state in list(process.sites.records) or state.site.host in pacer._hosts
         )
 
     def _may_be_early(self, process: Process, last: Visit) -> bool:
@@ -174,7 +174,7 @@ class Watch:
 
     def _forbidden(self, process: Process, state: SiteState, request: Request) -> str:
         wall = process.wall()
-        policy, known = process.sites._policy, state.known
+        policy, known = process.sites.config.policy, state.known
         copy, until = known, math.inf
         if isinstance(known, Failure):
             copy, until = known.stale, -math.inf
@@ -276,13 +276,13 @@ class Watch:
         if is_asked and self._has_requests(process) and not engine.needs_backout():
             self.broken("nothing waits that could go", process, "requests in the queue")
         sites = process.sites
-        retriever = sites._retriever
+        retriever = sites.retriever
         limit = sites.ahead
         sockets = limit._new, limit._failed
         if sum(each.limit - each.tokens for each in sockets) > len(retriever.under_way):
             self.broken("nothing is left at the end", process, "a socket that nobody has")
         self._counts(process, sites)
-        for state in sites._records:
+        for state in sites.records:
             if sites.waiting_for(state) and state not in retriever.under_way:
                 self._waits(process, state)
             else:
@@ -305,8 +305,8 @@ class Watch:
         ahead = sites.ahead
         counted = (
             ahead._waiting
-            - sites._retriever.under_way
-            - {state for state in sites._records if state.timer}
+            - sites.retriever.under_way
+            - {state for state in sites.records if state.timer}
         )
         if counted:
             self.broken("nothing waits that could go", process, f"counted for ever: {counted}")
@@ -322,7 +322,7 @@ class Watch:
             if not process.parts.parked.is_kept:
                 self._due(process, state, "nothing waits that could go", "open", 0.0)
         elif isinstance(known, Failure):
-            longest = process.sites._policy.defer_max_secs * 1.25 + _SKEW_SECS
+            longest = process.sites.config.policy.defer_max_secs * 1.25 + _SKEW_SECS
             secs = min(max(known.retry - process.wall(), 0.0), longest)
             self._due(process, state, "who waits has a site asked again", known, secs)
         else:
@@ -356,12 +356,12 @@ class Watch:
         left = {
             "timers": process.loop.timers(),
             "tasks": process.loop.tasks(),
-            "sites that are asked": sites._retriever.under_way | sites._retriever.fetching,
-            "attempts": sites._retriever._tasks,
-            "retries": [state for state in sites._records if state.timer],
+            "sites that are asked": sites.retriever.under_way | sites.retriever.fetching,
+            "attempts": sites.retriever._tasks,
+            "retries": [state for state in sites.records if state.timer],
             "requests in place": len(sites.idle_timeout.in_place),
             "an open file": process.parked_file and process.parked_file._connection,
-            "waiters": [state for state in sites._records if state.waiters],
+            "waiters": [state for state in sites.records if state.waiters],
         }
         for what, there in left.items():
             if there:
