@@ -117,7 +117,6 @@ class Assembly:
             announcer=self.announcer,
             parked=self.parked,
             pacer=pacer,
-            ahead=limit,
         )
         is_replay = crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING")
         self.replay = Replay(retriever) if is_replay else None

@@ -40,11 +40,7 @@ def user_agent(crawler: Crawler) -> str:
     Scrapy's DefaultHeadersMiddleware and UserAgentMiddleware set the header in this order, and do
     not replace a header that is set, even if it is empty.
     """
-    headers = Headers()
-    for name, value in without_none_values(
-        crawler.settings["DEFAULT_REQUEST_HEADERS"] or {}
-    ).items():
-        headers.setdefault(name, value)
+    headers = Headers(without_none_values(crawler.settings["DEFAULT_REQUEST_HEADERS"] or {}))
     if said := getattr(crawler.spider, "user_agent", crawler.settings["USER_AGENT"]):
         headers.setdefault(b"User-Agent", said)
     return sent_user_agent(headers)

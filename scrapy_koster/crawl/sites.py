@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.private import Engine
-    from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
     from scrapy_koster.crawl.fetching.retriever import Retriever
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.pacing.pacer import Pacer
@@ -47,11 +46,11 @@ class Sites:
     """The requests that wait in the scheduler."""
     pacer: Pacer | None
     """``close`` closes the pacer, too."""
-    ahead: LookaheadLimit
 
     def __post_init__(self) -> None:
         """Build the idle time, and take over methods of the collaborators."""
         self.open = self.retriever.open
+        self.ahead = self.retriever.limit
         self.state_of = self.records.state_of
         self.in_memory = self.records.in_memory
         self.idle_timeout = IdleTimeout(

@@ -38,7 +38,9 @@ with tests/ on the path.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, next_step, waits
@@ -183,6 +185,7 @@ class Facts(NamedTuple):
     """The error of a component of the crawl, if ``known`` is a Failure with ``is_defect``."""
 
 
+@dataclass(eq=False, slots=True)
 class SiteState:
     """The facts about a site, with the step and the state that follow from the facts.
 
@@ -199,37 +202,30 @@ class SiteState:
     - ``standing``, ``is_deferred``, ``hazards``: the announcer.
     """
 
-    __slots__ = (
-        "delays", "facts", "hazards", "is_deferred", "is_delay_logged", "origin", "page", "site",
-        "standing", "state", "step", "timer", "until_epoch", "waiters",
-    )  # fmt: skip
+    site: Site
+    facts: Facts = field(default_factory=Facts)
+    step: Step = field(default_factory=partial(Ask, None))
+    until_epoch: float = 0.0
+    state: State = State.UNKNOWN
+    page: Request | None = None
+    """A waiting ``Request``, or None if no request waits.
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        self.origin = f"{site}/"
-        self.facts = Facts()
-        self.step: Step = Ask(None)
-        self.until_epoch = 0.0
-        self.state = State.UNKNOWN
-        self.page: Request | None = None
-        """A waiting ``Request``, or None if no request waits.
-
-        An attempt fetches the robots.txt with the User-Agent and the proxy of this request, and
-        with its other meta keys in KOSTER_PAGE_META.
-        """
-        self.waiters: tuple[Deferred[Step], ...] = ()
-        """A Deferred for each request that waits in place."""
-        self.timer: CallLaterResult | None = None
-        """The timer of the next attempt."""
-        self.delays: dict[str, Delay | None] | None = None
-        """The delays in the file, by name of the robot. None until the file is read for delays."""
-        self.is_delay_logged = False
-        self.standing: Standing | None = None
-        """The last announced status of the site."""
-        self.is_deferred = False
-        """Whether the last announcement was that visits are deferred."""
-        self.hazards: frozenset[Cause] = frozenset()
-        """The causes of hazards that are counted for the site already."""
+    An attempt fetches the robots.txt with the User-Agent and the proxy of this request, and with
+    its other meta keys in KOSTER_PAGE_META.
+    """
+    waiters: tuple[Deferred[Step], ...] = ()
+    """A Deferred for each request that waits in place."""
+    timer: CallLaterResult | None = None
+    """The timer of the next attempt."""
+    delays: dict[str, Delay | None] | None = None
+    """The delays in the file, by name of the robot. None until the file is read for delays."""
+    is_delay_logged: bool = False
+    standing: Standing | None = None
+    """The last announced status of the site."""
+    is_deferred: bool = False
+    """Whether the last announcement was that visits are deferred."""
+    hazards: frozenset[Cause] = frozenset()
+    """The causes of hazards that are counted for the site already."""
 
     @property
     def known(self) -> Known | None:

@@ -344,7 +344,7 @@ class Watch:
         if process.disturbed_at > when - secs - _SKEW_SECS:
             when += _SKEW_SECS
         if self._now > when:
-            name = getattr(state, "origin", None) or state.name
+            name = getattr(state, "site", None) or state.name
             said = f"{name}: {by} is {self._now - when:.2f} s late"
             self.broken(invariant, process, said)
 

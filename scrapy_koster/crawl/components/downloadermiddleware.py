@@ -172,7 +172,7 @@ class KosterMiddleware:
         state = self._sites.state_of(url)
         if state is None:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
-        request = Request(state.origin)
+        request = Request(f"{state.site}/")
         step = await self.enforcement.settled(state, request, cached=True)
         if isinstance(step, Pass):  # the sitemaps are unknown, whatever KOSTER_UNAVAILABLE is
             step = Refuse(step.failure, 0.0)
