@@ -8,9 +8,8 @@ from typing import Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.archive_lookup import archived_basis, folder_named
 from scrapy_koster.commands.explained import Explained, explain
-from scrapy_koster.commands.lookup import NO_ANSWER, Basis, basis_of
+from scrapy_koster.commands.lookup import NO_ANSWER, Basis, archived_basis, basis_of
 from scrapy_koster.commands.style import Line, bold, dim, green, red, yellow
 from scrapy_koster.commands.subcommand import (
     AGENT,
@@ -103,7 +102,7 @@ def _bases(run: Run, urls: list[str]) -> tuple[Mapping[str, Basis | None], str]:
     opts, config = run.opts, run.config
     if opts.at is not None:
         need_extra("archive", "scrapy robots explain --at")
-        at, folder = time_of(opts.at), folder_named(opts.archive, config)
+        at, folder = time_of(opts.at), run.archive()
         archived = {
             url: archived_basis(folder, site_named(url), at, settings=run.settings) for url in urls
         }

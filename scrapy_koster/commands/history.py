@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.archive.history import Version, changes, versions
-from scrapy_koster.commands.archive_lookup import folder_named
 from scrapy_koster.commands.style import Line, bold, dim, green, red, table
 from scrapy_koster.commands.subcommand import ARCHIVE, JSON, Run, Subcommand, argument, sites_named
 from scrapy_koster.protocol.access import Copy, Failure
@@ -46,7 +45,7 @@ class History(Subcommand):
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the versions."""
-        folder = folder_named(run.opts.archive, run.config)
+        folder = run.archive()
         found = {site: folder.outcomes(site) for site in sites_named(run.opts.site)}
         if not any(found.values()):
             run.warn(f"the archive has nothing about {printable(run.opts.site)}", _NOTHING)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from inspect import cleandoc
-from typing import Any, ClassVar, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
@@ -30,6 +30,9 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import TEXT_CHARS
 from scrapy_koster.report.writing import try_writing
+
+if TYPE_CHECKING:
+    from scrapy_koster.archive.folder import Folder
 
 NOT_RETRIEVED = 3
 """The exit status if a robots.txt or a file could not be retrieved or read."""
@@ -173,6 +176,21 @@ class Run:
         most = max(_READ_MAX_BYTES, self.config.max_bytes + 1)
         with opened(name, "a file, a URL with http:// or https://,") as file:
             return file.read(most)
+
+    def archive(self) -> Folder:
+        """Return the archive in the folder of ``--archive``, or of KOSTER_ARCHIVE.
+
+        Raises ArchiveError if there is no archive, and UsageError if no folder is named.
+        """
+        path = self.opts.archive or self.config.archive
+        if path is None:
+            raise UsageError(
+                "No archive is named. Use --archive FOLDER, or set KOSTER_ARCHIVE to a folder: the"
+                " crawls after that write an archive into it"
+            )
+        from scrapy_koster.archive.folder import Folder  # noqa: PLC0415  # needs an extra
+
+        return Folder(path)
 
     def try_output(self, name: str | None) -> None:
         """Raise UsageError if the file *name* cannot be written. None means no file."""
