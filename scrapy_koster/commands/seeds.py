@@ -12,13 +12,13 @@ from scrapy import Request
 
 from scrapy_koster.audit.logfile import DAMAGES, LogError, decompressed
 from scrapy_koster.commands.subcommand import HAS_SCHEME
+from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.site import site_of
 
 LINE_MAX_BYTES = 8192
 """A longer line is invalid."""
 
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
-_BEFORE_PATH = re.compile(r"[a-z]+://[^/?#]*")
 _CACHE_KIB = 20_000
 
 
@@ -121,8 +121,7 @@ def url_of(text: str) -> tuple[str, str]:
         site = None
     if site is None or not _HOST.fullmatch(site.host):
         raise ValueError("neither an http or https URL nor a host")
-    path = _BEFORE_PATH.sub("", url, count=1).partition("#")[0]
-    return str(site), f"{site}{path}" if path.startswith("/") else f"{site}/{path}"
+    return str(site), f"{site}{origin_and_path(url)[1]}"
 
 
 def _number(site: str) -> int:
