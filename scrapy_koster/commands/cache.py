@@ -37,7 +37,6 @@ _ANSWERS = "0 done, 1 a site is not stored"
 class List(Subcommand):
     """List the stored sites."""
 
-    name = "list"
     example = "scrapy robots cache list"
     answers = _ANSWERS
     arguments = (JSON,)
@@ -61,7 +60,6 @@ class List(Subcommand):
 class Show(Subcommand):
     """Show the copy of a site."""
 
-    name = "show"
     example = "scrapy robots cache show https://example.com"
     answers = _ANSWERS
     arguments = (argument("site", metavar="SITE", help=_SITE), JSON)
@@ -88,7 +86,6 @@ class Forget(Subcommand):
     The next crawl fetches these files again.
     """
 
-    name = "forget"
     example = "scrapy robots cache forget example.com"
     answers = _ANSWERS
     arguments = (
@@ -122,7 +119,6 @@ class Cache(Subcommand):
     The copies are in your storage (KOSTER_STORAGE).
     """
 
-    name = "cache"
     example = List.example
     answers = _ANSWERS
 

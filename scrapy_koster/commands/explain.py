@@ -60,7 +60,6 @@ class Explain(Subcommand):
     fetched as your crawl would fetch it.
     """
 
-    name = "explain"
     example = "scrapy robots explain --robots robots.txt --agent GPTBot https://example.com/private"
     answers = "0 allowed, 1 forbidden"
     arguments = (

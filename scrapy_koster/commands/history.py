@@ -32,7 +32,6 @@ class History(Subcommand):
     the HTTP status, the size, and the digest, by which you find the records in the archive.
     """
 
-    name = "history"
     example = "scrapy robots history --archive evidence --diff https://example.com"
     answers = "0 done, 1 the archive has nothing about the site"
     extra = "archive"

@@ -73,16 +73,21 @@ _READ_MAX_BYTES = 10_000_000
 class Subcommand(ABC):
     """A command of ``scrapy robots``: the arguments and the run.
 
-    The docstring of a subclass is its help. The first line is shown in the list of commands.
+    The name of a subclass, in lower case, is the name of the command. The docstring is its help.
+    The first line is shown in the list of commands.
     """
 
-    name: ClassVar[str]
     arguments: ClassVar[Sequence[Argument]] = ()
     example: ClassVar[str]
     answers: ClassVar[str]
     """The meaning of the exit statuses 0 and 1."""
     extra: ClassVar[str | None] = None
     """The extra that the command needs, or None."""
+
+    @property
+    def name(self) -> str:
+        """The name of the command."""
+        return type(self).__name__.lower()
 
     def add_to(self, subparsers: Any) -> ArgumentParser:
         """Add a parser with the options of the command to *subparsers*. Return the parser."""

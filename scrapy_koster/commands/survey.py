@@ -51,7 +51,6 @@ class Survey(Subcommand):
     stored. After a stop, the same command continues the survey.
     """
 
-    name = "survey"
     example = "scrapy robots survey urls.txt -o survey.html --verdicts verdicts.csv"
     answers = "0 all URLs are allowed, 1 some would be refused"
     extra = "tools"
