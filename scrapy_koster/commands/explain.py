@@ -81,7 +81,9 @@ class Explain(Subcommand):
         def failed(error: Exception) -> None:
             run.warn(_DELAY_NOT_READ.format(error_text(error)))
 
-        robot, is_found = robot_in(opts.agent)
+        agent = opts.agent or ""
+        robot = robot_in(agent)
+        origin = "" if robot == agent else ", from the header"
         urls = [*map(run.requested, opts.urls)]
         bases, missing = _bases(run, urls)
         between: list[Line] = []
@@ -89,11 +91,11 @@ class Explain(Subcommand):
             if (basis := bases.get(url)) is None:
                 run.warn(f"{printable(url)}: {missing}", NOT_RETRIEVED)
                 continue
-            explained = explain(url, robot or basis.robot, basis, failed=failed, is_found=is_found)
+            explained = explain(url, robot or basis.robot, basis, failed=failed)
             run.worse(explained.status)
             yield from between
             between = [] if opts.json else [""]
-            yield from run.answer(_as_dict(explained), _as_text(explained))
+            yield from run.answer(_as_dict(explained), _as_text(explained, origin))
 
 
 def _bases(run: Run, urls: list[str]) -> tuple[Mapping[str, Basis | None], str]:
@@ -135,8 +137,8 @@ def _as_dict(explained: Explained) -> dict[str, Any]:
     return facts
 
 
-def _as_text(explained: Explained) -> Iterator[Line]:
-    """Yield lines for people."""
+def _as_text(explained: Explained, origin: str) -> Iterator[Line]:
+    """Yield lines for people. *origin* is added to the name of the robot."""
     verdict = explained.verdict
     paint, may = green if verdict.allowed else red, _MAY[verdict.allowed]
     if explained.status == NOT_RETRIEVED:
@@ -146,7 +148,7 @@ def _as_text(explained: Explained) -> Iterator[Line]:
     if context := list(_context(explained)):
         yield from context
         yield ""
-    for name, value in (*_facts(explained), *_evidence(explained.basis)):
+    for name, value in (*_facts(explained, origin), *_evidence(explained.basis)):
         yield "  ", dim(f"{name:<9}"), f" {value}"
 
 
@@ -184,12 +186,12 @@ def _around(ruling: Ruling, text: list[bytes]) -> Iterator[int]:
     yield from range(max(agents[0], middle - _AROUND), min(len(text), middle + _AROUND) + 1)
 
 
-def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
+def _facts(explained: Explained, origin: str) -> Iterator[tuple[str, str]]:
     verdict = explained.verdict
     facts = verdict.to_dict()
     name = printable(verdict.robot) or "(no name token: only the * record can apply)"
     several = f", of {printable(', '.join(verdict.names))}" if verdict.names else ""
-    yield "robot", f"{name}{several}{', from the header' if explained.is_found else ''}"
+    yield "robot", f"{name}{several}{origin}"
     if facts["sent_as"] is not None:
         yield "sent as", f"{facts['sent_as']} by some download handlers"
     yield "because", verdict.because()

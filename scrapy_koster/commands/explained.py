@@ -46,8 +46,6 @@ class Explained:
     """Set if the parser allows the URL, but RFC 9309 or a hidden line forbids the URL."""
     usage: Usage
     """The usage preferences in the robots.txt for the URL, empty if a rule forbids the URL."""
-    is_found: bool
-    """Whether the name of the robot was found inside the header in ``--agent``."""
     basis: Basis
 
     @property
@@ -95,12 +93,7 @@ class Explained:
 
 
 def explain(
-    url: str,
-    robot: str,
-    basis: Basis,
-    *,
-    failed: Callable[[Exception], None],
-    is_found: bool = False,
+    url: str, robot: str, basis: Basis, *, failed: Callable[[Exception], None]
 ) -> Explained:
     """Return the decision of a crawl on *url*, with the reasons.
 
@@ -118,7 +111,7 @@ def explain(
         hazard = watch.hazard(url) if watch else None
     usage = Usage(decision.statements, labels=config.usage.labels)
     requested = delay if delay and delay.secs else None
-    return Explained(verdict, rulings, requested, hazard, usage, is_found, basis)
+    return Explained(verdict, rulings, requested, hazard, usage, basis)
 
 
 def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:

@@ -236,20 +236,20 @@ def usage_errors() -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
-def robot_in(agent: str | None) -> tuple[str, bool]:
-    """Return the robot in *agent*, the value of ``--agent``, and whether a name was found inside.
+def robot_in(agent: str) -> str:
+    """Return the robot in *agent*, the value of ``--agent``.
 
     A header can begin like the header of a browser, and name a robot after that. In this case, the
-    name that an audit finds is returned. Any other *agent* is returned unchanged, and None as "".
+    name that an audit finds is returned. Any other *agent* is returned unchanged.
     Raises MissingExtraError for a header, if the extra ``tools`` is not installed.
     """
-    if agent is None or " " not in agent:
-        return agent or "", False
+    if " " not in agent:
+        return agent
     from scrapy_koster.audit.naming import Namer  # noqa: PLC0415  # only for a header
 
     need_extra("tools", "--agent with a whole header")
     name = Namer([]).named(agent)
-    return (agent, False) if name in (None, name_token(agent)) else (str(name), True)
+    return agent if name in (None, name_token(agent)) else str(name)
 
 
 def is_url(name: str) -> bool:

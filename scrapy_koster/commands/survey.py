@@ -149,7 +149,7 @@ def _set(run: Run) -> None:
     addons = survey_addons(run.settings)
     ours = {**QUIET, "KOSTER_ARCHIVE": archive, **SURVEY_SETTINGS, "ADDONS": addons}
     if run.opts.agent is not None:
-        ours["ROBOTSTXT_USER_AGENT"], _ = robot_in(run.opts.agent)
+        ours["ROBOTSTXT_USER_AGENT"] = robot_in(run.opts.agent)
     run.settings.setdict(ours, priority="cmdline")
     run.try_output(run.opts.output)
     run.try_output(run.opts.verdicts)
