@@ -46,7 +46,6 @@ QUIET: dict[str, Any] = {
     "ITEM_PIPELINES": {},
     "JOBDIR": None,
     "KOSTER_REPORT": None,
-    "KOSTER_ARCHIVE": None,
     "TELNETCONSOLE_ENABLED": False,
 }
 
@@ -96,12 +95,7 @@ def basis_of(known: Known, source: Source, *, at: float, config: Config, crawler
     parser = None
     if isinstance(step, Obey) and standing_of(step.copy, config.policy).access is Access.BY_RULES:
         parser = build_from_crawler(config.parser, crawler, step.copy.in_utf8)
-    return Basis(step, source, parser, config, robot_of(config, crawler), at)
-
-
-def robot_of(config: Config, crawler: Crawler) -> str:
-    """Return the name of the robot in the settings, or the User-Agent header."""
-    return config.robot or user_agent(crawler)
+    return Basis(step, source, parser, config, config.robot or user_agent(crawler), at)
 
 
 def archived_basis(folder: Folder, site: Site, time: float, *, settings: Settings) -> Basis | None:
@@ -171,7 +165,7 @@ class LookupSpider(Spider):
         """Fetch each robots.txt. The loop over the empty start_urls makes this a generator."""
         crawler, config = self.crawler, config_of(self.crawler)
         crawler.signals.connect(self._retrieved, robots_retrieved)
-        robot = robot_of(config, crawler)
+        robot = config.robot or user_agent(crawler)
         once = replace(config, pace=replace(config.pace, choice=CrawlDelay.IGNORE))
         if config.policy.defers:  # report a failure at once, instead of after retries
             once = replace(once, policy=replace(config.policy, unavailable=Unavailable.DISALLOW))

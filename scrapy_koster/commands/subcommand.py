@@ -211,7 +211,7 @@ class Run:
         """
         found: dict[str, Basis] = {}
         if urls:
-            self.settings.setdict(QUIET, priority="cmdline")
+            self.settings.setdict({**QUIET, "KOSTER_ARCHIVE": None}, priority="cmdline")
             self.crawl(LookupSpider, urls=urls, found=found, refresh=refresh)
         return found
 

@@ -145,9 +145,8 @@ def _cells(outcome: Verdict | str | None) -> tuple[str, int | str | None, str]:
 
 def _set(run: Run) -> None:
     """Check and apply the settings of a survey."""
-    archive = run.settings.get("KOSTER_ARCHIVE")
     addons = survey_addons(run.settings)
-    ours = {**QUIET, "KOSTER_ARCHIVE": archive, **SURVEY_SETTINGS, "ADDONS": addons}
+    ours = {**QUIET, **SURVEY_SETTINGS, "ADDONS": addons}
     if run.opts.agent is not None:
         ours["ROBOTSTXT_USER_AGENT"] = robot_in(run.opts.agent)
     run.settings.setdict(ours, priority="cmdline")
