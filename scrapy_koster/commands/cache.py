@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from time import time
@@ -76,8 +76,13 @@ class Show(Subcommand):
             ]
         if not found:
             run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
-        for each in found:
-            yield from run.answer(_with_file(*each), _show_as_text(*each))
+        for site, known, robot in found:
+            facts, copy = _as_dict(site, known, robot), last_copy(known)
+            sitemaps = sitemaps_in(copy.body) if copy else []
+            file = copy.in_utf8.decode(errors="backslashreplace") if copy else None
+            whole = {**facts, "sitemaps": sitemaps, "body": file}
+            named = [*facts.items(), *(("sitemap", each) for each in sitemaps)]
+            yield from run.answer(whole, _as_text(named, copy.body if copy else b""))
 
 
 class Forget(Subcommand):
@@ -179,12 +184,8 @@ def _row(site: Site, known: Known, robot: str, now: float) -> tuple[str | int, .
     return name, *facts, printable(robot)
 
 
-def _show_as_text(site: Site, known: Known, robot: str) -> Iterator[Line]:
+def _as_text(facts: Iterable[tuple[str, Any]], body: bytes) -> Iterator[Line]:
     """Yield the facts about a copy or failure, and the lines of the last copy."""
-    copy = last_copy(known)
-    body = copy.body if copy else b""
-    facts = list(_as_dict(site, known, robot).items())
-    facts += [("sitemap", sitemap) for sitemap in sitemaps_in(body)]
     for name, value in facts:
         if value is not None:
             yield "  ", dim(f"{name:<13}"), f" {printable(str(value), TEXT_CHARS)}"
@@ -194,14 +195,6 @@ def _show_as_text(site: Site, known: Known, robot: str) -> Iterator[Line]:
     for number, line in enumerate(lines(body), 1):
         text = f"  {shown(line, TEXT_CHARS)}".rstrip()
         yield "  ", dim(f"{number:>7}"), text
-
-
-def _with_file(site: Site, known: Known, robot: str) -> dict[str, Any]:
-    """Return the facts about a copy or failure, with the sitemaps and the file, for JSON."""
-    copy = last_copy(known)
-    body = copy.in_utf8.decode(errors="backslashreplace") if copy else None
-    sitemaps = sitemaps_in(copy.body) if copy else []
-    return {**_as_dict(site, known, robot), "sitemaps": sitemaps, "body": body}
 
 
 def _as_dict(site: Site, known: Known, robot: str) -> dict[str, Any]:
