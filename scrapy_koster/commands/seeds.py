@@ -10,7 +10,7 @@ from io import BufferedReader
 
 from scrapy import Request
 
-from scrapy_koster.audit.logfile import DAMAGES, LogError, decompressed
+from scrapy_koster.audit.logfile import DAMAGES, decompressed
 from scrapy_koster.commands.subcommand import HAS_SCHEME
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.site import site_of
@@ -48,7 +48,7 @@ class Seeds:
     def read(self, file: BufferedReader) -> Iterator[str]:
         """Add the lines of *file*. Yield messages about invalid lines, as printable text.
 
-        Raises LogError if *file* cannot be read to the end.
+        Raises ValueError if *file* cannot be read to the end.
         """
         for line in _lines(file):
             self.counts["lines"] += 1
@@ -93,8 +93,8 @@ class Seeds:
 def _lines(file: BufferedReader) -> Iterator[bytes]:
     """Yield the lines of *file*, which may be compressed.
 
-    A line of more than 8,192 bytes is cut to 8,193 bytes. Raises LogError if *file* cannot be read
-    to the end.
+    A line of more than 8,192 bytes is cut to 8,193 bytes. Raises ValueError if *file* cannot be
+    read to the end.
     """
     try:
         stream = decompressed(file)
@@ -103,7 +103,7 @@ def _lines(file: BufferedReader) -> Iterator[bytes]:
             while len(line) > LINE_MAX_BYTES and not line.endswith(b"\n"):
                 line = stream.readline(LINE_MAX_BYTES + 1)
     except DAMAGES as error:
-        raise LogError(f"damaged: {error}") from None
+        raise ValueError(f"damaged: {error}") from None
 
 
 def url_of(text: str) -> tuple[str, str]:

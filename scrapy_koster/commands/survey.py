@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands.lookup import QUIET
 from scrapy_koster.commands.output import opened, progress_of
 from scrapy_koster.commands.seeds import Seeds
@@ -73,12 +72,9 @@ def _read(run: Run, seeds: Seeds) -> None:
     """Read the list, and report invalid lines."""
     name = run.opts.file
     with opened(name) as file:
-        try:
-            for number, why in enumerate(seeds.read(file)):
-                if number < _SHOWN:
-                    run.warn(f"{name}: {why}")
-        except LogError as error:
-            raise UsageError(f"cannot read {name!r}: {error}") from None
+        for number, why in enumerate(seeds.read(file)):
+            if number < _SHOWN:
+                run.warn(f"{name}: {why}")
     if seeds.counts["broken"] > _SHOWN:
         run.warn(f"{name}: {seeds.counts['broken']} invalid lines in total")
     if seeds.hosts:
