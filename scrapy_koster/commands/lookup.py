@@ -145,34 +145,32 @@ def _settings(settings: Settings, info: Mapping[str, str], warc: Path) -> Settin
 
 
 class LookupSpider(Spider):
-    """Fetches the robots.txt of *urls*, and requests no page.
+    """Fetches the robots.txt of ``urls``, and requests no page.
 
-    The bases of decisions are added to *found*, by URL. With *refresh*, stored copies are not used.
+    Scrapy sets the arguments of the crawl as attributes.
     """
 
     name = "scrapy-koster"
-
-    def __init__(
-        self, *, urls: Iterable[str], found: dict[str, Basis], refresh: bool, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self._urls = urls
-        self._kind = _Refreshed if refresh else StorageCalls
-        self._found = found
-        self._types: dict[Site, str] = {}
+    urls: Iterable[str]
+    found: dict[str, Basis]
+    """The bases of decisions by URL, which the spider adds."""
+    refresh: bool
+    """Whether stored copies are not used."""
 
     async def start(self) -> AsyncIterator[Any]:
         """Fetch each robots.txt. The loop over the empty start_urls makes this a generator."""
         crawler, config = self.crawler, config_of(self.crawler)
+        self._types: dict[Site, str] = {}
         crawler.signals.connect(self._retrieved, robots_retrieved)
         robot = config.robot or user_agent(crawler)
         once = replace(config, pace=replace(config.pace, choice=CrawlDelay.IGNORE))
         if config.policy.defers:  # report a failure at once, instead of after retries
             once = replace(once, policy=replace(config.policy, unavailable=Unavailable.DISALLOW))
         # Not ``assembly_of``: an enabled KosterMiddleware has its assembly there, with other parts.
-        sites = Assembly(crawler, Parts(config=once, store=self._kind)).sites
+        store = _Refreshed if self.refresh else StorageCalls
+        sites = Assembly(crawler, Parts(config=once, store=store)).sites
         try:
-            for url in self._urls:
+            for url in self.urls:
                 state = sites.state_of(url)
                 assert state is not None  # None only if the URL is not http or https
                 step = await sites.wait(state, Request(url))
@@ -180,7 +178,7 @@ class LookupSpider(Spider):
                     return  # the crawl was stopped before the answer
                 facts, kind = state.facts, self._types.get(state.site)
                 basis = Basis(step, facts.source, facts.parser, config, robot, time(), kind)
-                self._found[url] = basis
+                self.found[url] = basis
         finally:
             await sites.close()
         for request in self.start_urls:
