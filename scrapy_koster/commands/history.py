@@ -45,12 +45,12 @@ class History(Subcommand):
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the versions."""
         folder = run.archive()
-        found = {site: folder.outcomes(site) for site in sites_named(run.opts.site)}
-        if not any(found.values()):
+        sites = sites_named(run.opts.site)
+        found = {site: outcomes for site in sites if (outcomes := folder.outcomes(site))}
+        if not found:
             run.warn(f"the archive has nothing about {printable(run.opts.site)}", _NOTHING)
         for site, outcomes in found.items():
-            if outcomes:
-                yield from _history(run, site, folder, outcomes)
+            yield from _history(run, site, folder, outcomes)
 
 
 def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> Iterator[Line]:
