@@ -141,8 +141,7 @@ def _cells(outcome: Verdict | str | None) -> tuple[str, int | str | None, str]:
 
 def _set(run: Run) -> None:
     """Check and apply the settings of a survey."""
-    addons = survey_addons(run.settings)
-    ours = {**QUIET, **SURVEY_SETTINGS, "ADDONS": addons}
+    ours = {**QUIET, **SURVEY_SETTINGS, "ADDONS": survey_addons(run.settings)}
     if run.opts.agent is not None:
         ours["ROBOTSTXT_USER_AGENT"] = robot_in(run.opts.agent)
     run.settings.setdict(ours, priority="cmdline")
@@ -167,11 +166,8 @@ def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -
 
 def _as_text(given: dict[str, int], numbers: dict[str, Any]) -> Iterator[Line]:
     """Yield tables for people."""
-    parts = [counted(given["urls"], "URL")]
-    for key, what in _LINES:
-        if given[key]:
-            parts.append(f"{given[key]:,} {what}")
-    yield f"{counted(given['lines'], 'line')}: {', '.join(parts)}"
+    others = "".join(f", {given[key]:,} {what}" for key, what in _LINES if given[key])
+    yield f"{counted(given['lines'], 'line')}: {counted(given['urls'], 'URL')}{others}"
     requests = numbers["requests"]
     refused = {f"would be refused: {why}": count for why, count in requests["refused"].items()}
     urls = {"would be fetched": requests["allowed"], **refused}
