@@ -109,7 +109,7 @@ def archived_basis(folder: Folder, site: Site, time: float, *, settings: Setting
         return None
     outcome = before[-1]
     info, known = folder.info(outcome.warc), folder.whole(outcome)
-    crawler = Crawler(DefaultSpider, _settings(settings, info, outcome.warc))
+    crawler = Crawler(DefaultSpider, _archived_settings(settings, info, outcome.warc))
     config = config_of(crawler)
     is_current = not waits(next_step(known, now=time, policy=config.policy))
     at = time if is_current else outcome.at
@@ -119,7 +119,7 @@ def archived_basis(folder: Folder, site: Site, time: float, *, settings: Setting
     return replace(basis, robot=robot, time=time, outcome=outcome, is_current=is_current)
 
 
-def _settings(settings: Settings, info: Mapping[str, str], warc: Path) -> Settings:
+def _archived_settings(settings: Settings, info: Mapping[str, str], warc: Path) -> Settings:
     """Return *settings*, updated with the settings of the archived crawl. Raises UsageError.
 
     *info* has the fields of the warcinfo record.
@@ -132,15 +132,13 @@ def _settings(settings: Settings, info: Mapping[str, str], warc: Path) -> Settin
             f"{str(warc)!r} does not have the settings of its crawl: scrapy-koster did not write it"
         ) from None
     parser = known.get("KOSTER_PARSER")
-    ours = settings.get("KOSTER_PARSER")
-    if not str(parser).startswith(_TRUSTED) and parser != ours:
+    if not str(parser).startswith(_TRUSTED) and parser != settings.get("KOSTER_PARSER"):
         raise UsageError(
             f"{str(warc)!r} names a parser that is not one of scrapy-koster:"
             f" {printable(str(parser))}. If you trust it, add -s KOSTER_PARSER={parser}"
         )
     archived = settings.copy()
-    archived.setdict(known, priority="cmdline")
-    archived.set("ROBOTSTXT_USER_AGENT", None, priority="cmdline")
+    archived.setdict({**known, "ROBOTSTXT_USER_AGENT": None}, priority="cmdline")
     return archived
 
 
