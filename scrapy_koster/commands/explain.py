@@ -23,7 +23,6 @@ from scrapy_koster.commands.subcommand import (
     site_named,
     time_of,
 )
-from scrapy_koster.extras import need_extra
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy
 from scrapy_koster.protocol.line import lines, whole_lines
 from scrapy_koster.protocol.printable import error_text, printable
@@ -102,8 +101,7 @@ def _bases(run: Run, urls: list[str]) -> tuple[Mapping[str, Basis | None], str]:
     """Return the basis of the decision on each URL, and the message for a URL without a basis."""
     opts, config = run.opts, run.config
     if opts.at is not None:
-        need_extra("archive", "scrapy robots explain --at")
-        at, folder = time_of(opts.at), run.archive()
+        at, folder = time_of(opts.at), run.archive("scrapy robots explain --at")
         archived = {
             url: archived_basis(folder, site_named(url), at, settings=run.settings) for url in urls
         }

@@ -34,7 +34,6 @@ class History(Subcommand):
 
     example = "scrapy robots history --archive evidence --diff https://example.com"
     answers = "0 done, 1 the archive has nothing about the site"
-    extra = "archive"
     arguments = (
         argument("site", metavar="SITE", help="URL of the site, or its host"),
         ARCHIVE,
@@ -44,7 +43,7 @@ class History(Subcommand):
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the versions."""
-        folder = run.archive()
+        folder = run.archive("scrapy robots history")
         sites = sites_named(run.opts.site)
         found = {site: outcomes for site in sites if (outcomes := folder.outcomes(site))}
         if not found:

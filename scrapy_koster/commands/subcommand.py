@@ -182,18 +182,20 @@ class Run:
         with opened(name, "a file, a URL with http:// or https://,") as file:
             return file.read(most)
 
-    def archive(self) -> Folder:
+    def archive(self, feature: str) -> Folder:
         """Return the archive in the folder of ``--archive``, or of KOSTER_ARCHIVE.
 
-        Raises ArchiveError if there is no archive, and UsageError if no folder is named.
+        Raises ArchiveError if there is no archive, and UsageError if no folder is named. Raises
+        MissingExtraError, which names *feature*, without the extra ``archive``.
         """
+        need_extra("archive", feature)
         path = self.opts.archive or self.config.archive
         if path is None:
             raise UsageError(
                 "No archive is named. Use --archive FOLDER, or set KOSTER_ARCHIVE to a folder: the"
                 " crawls after that write an archive into it"
             )
-        from scrapy_koster.archive.folder import Folder  # noqa: PLC0415  # needs an extra
+        from scrapy_koster.archive.folder import Folder  # noqa: PLC0415  # needs the extra
 
         return Folder(path)
 
