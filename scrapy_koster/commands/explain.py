@@ -8,7 +8,7 @@ from typing import Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.explained import Explained, explain
+from scrapy_koster.commands.explained import Explained, explain, outcome_of
 from scrapy_koster.commands.lookup import NO_ANSWER, Basis, archived_basis, basis_of
 from scrapy_koster.commands.style import Line, bold, dim, green, red, yellow
 from scrapy_koster.commands.subcommand import (
@@ -42,6 +42,8 @@ from scrapy_koster.protocol.wording import (
 _DELAY_NOT_READ = "Error while reading the delay, KOSTER_CRAWL_DELAY_MAX_SECS is kept: {}"
 
 _MAY = {True: "allowed", False: "forbidden"}
+_OUTCOMES = {"allowed": (0, green), "forbidden": (1, red), "unavailable": (NOT_RETRIEVED, yellow)}
+"""The exit status for an outcome, and the function that paints the word."""
 _FILES = {
     "HTML": "an HTML page, and no robots.txt",
     "UTF-16": "UTF-16 or UTF-32: it is decoded here, and many robots can read no line of it",
@@ -91,7 +93,7 @@ class Explain(Subcommand):
                 run.warn(f"{printable(url)}: {missing}", NOT_RETRIEVED)
                 continue
             explained = explain(url, robot or basis.robot, basis, failed=failed)
-            run.worse(explained.status)
+            run.worse(_OUTCOMES[outcome_of(explained.verdict)][0])
             yield from between
             between = [] if opts.json else [""]
             yield from run.answer(_as_dict(explained), _as_text(explained, origin))
@@ -138,10 +140,8 @@ def _as_dict(explained: Explained) -> dict[str, Any]:
 def _as_text(explained: Explained, origin: str) -> Iterator[Line]:
     """Yield lines for people. *origin* is added to the name of the robot."""
     verdict = explained.verdict
-    paint, may = green if verdict.allowed else red, _MAY[verdict.allowed]
-    if explained.status == NOT_RETRIEVED:
-        paint, may = yellow, "unavailable"
-    yield paint(may), " ", bold(printable(verdict.url, TEXT_CHARS))
+    outcome = outcome_of(verdict)
+    yield _OUTCOMES[outcome][1](outcome), " ", bold(printable(verdict.url, TEXT_CHARS))
     yield ""
     if context := list(_context(explained)):
         yield from context

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scrapy_koster.commands.subcommand import NOT_RETRIEVED, site_named
+from scrapy_koster.commands.subcommand import site_named
 from scrapy_koster.crawl.decision import checked_watch, decide
 from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Copy
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.delay import Delay
     from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.reading import Reading
-
-_ALLOWED, _FORBIDDEN = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +55,6 @@ class Explained:
         return "HTML" if is_html(known.body) else "UTF-16" if is_wide(known.body) else None
 
     @property
-    def status(self) -> int:
-        """The exit status of the command for this URL."""
-        if self.verdict.allowed:
-            return _ALLOWED
-        return NOT_RETRIEVED if self.verdict.ground is Ground.UNAVAILABLE else _FORBIDDEN
-
-    @property
     def paced(self) -> str | None:
         """The requested delay and its effect on the crawl in words, or None without a delay."""
         if self.delay is None:
@@ -90,6 +81,13 @@ class Explained:
         # RFC 9309, 2.3.1.3, for a status of 400 to 499: "the crawler MAY access any resources".
         # 2.3.1.4, for an unreachable file: "the crawler MUST assume complete disallow".
         return isinstance(self.verdict.known, Copy) or is_robots_txt(self.verdict.url)
+
+
+def outcome_of(verdict: Verdict) -> str:
+    """Return "allowed", "forbidden", or "unavailable" if the robots.txt was not retrieved."""
+    if verdict.allowed:
+        return "allowed"
+    return "unavailable" if verdict.ground is Ground.UNAVAILABLE else "forbidden"
 
 
 def explain(

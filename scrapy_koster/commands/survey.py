@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
+from scrapy_koster.commands.explained import outcome_of
 from scrapy_koster.commands.lookup import QUIET
 from scrapy_koster.commands.output import opened, progress_of
 from scrapy_koster.commands.seeds import Seeds
@@ -29,7 +30,6 @@ from scrapy_koster.crawl.report import RobotsReport, folder_of, write_report
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.database import DatabaseError
 from scrapy_koster.report.numbers import read
 from scrapy_koster.report.writing import whole
@@ -135,8 +135,7 @@ def _cells(outcome: Verdict | str | None) -> tuple[str, int | str | None, str]:
         case str():
             return "not decided", "", printable(outcome)
         case _:
-            is_known = outcome.ground is not Ground.UNAVAILABLE
-            return "forbidden" if is_known else "unavailable", outcome.line, outcome.because()
+            return outcome_of(outcome), outcome.line, outcome.because()
 
 
 def _set(run: Run) -> None:
