@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.style import Line, dim, table
-from scrapy_koster.commands.subcommand import JSON, Run, Subcommand, argument, sites_named
+from scrapy_koster.commands.subcommand import JSON, Run, Subcommand, argument, choose, sites_named
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.access import Failure, Known, last_copy
 from scrapy_koster.protocol.line import lines
@@ -130,11 +130,7 @@ class Cache(Subcommand):
     def add_to(self, subparsers: Any) -> ArgumentParser:
         """Add a parser to *subparsers*, with a subparser for each action. Return the parser."""
         parser = super().add_to(subparsers)
-        actions = parser.add_subparsers(
-            title="actions", dest="action", metavar="|".join(_ACTIONS), required=True
-        )
-        for action in _ACTIONS.values():
-            action.add_to(actions)
+        choose(parser, _ACTIONS, title="actions", dest="action")
         return parser
 
     def run(self, run: Run) -> Iterator[Line]:

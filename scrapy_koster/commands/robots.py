@@ -11,7 +11,7 @@ from scrapy.exceptions import UsageError
 
 from scrapy_koster.archive.record import ArchiveError
 from scrapy_koster.commands.output import Output
-from scrapy_koster.commands.subcommand import DOCS, FAILED, NOT_RETRIEVED, Run, SubcommandParser
+from scrapy_koster.commands.subcommand import DOCS, FAILED, NOT_RETRIEVED, Run, choose
 from scrapy_koster.extras import MissingExtraError, need_extra
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.wording import TEXT_CHARS
@@ -43,16 +43,7 @@ class RobotsCommand(ScrapyCommand):
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = f"example:\n  scrapy robots check robots.txt\n\nmore: {DOCS}commands.md"
         parser.allow_abbrev = False  # an error about an abbreviation would print unescaped text
-        subparsers = parser.add_subparsers(
-            title="commands",
-            dest="subcommand",
-            metavar="|".join(self._subcommands),
-            prog="scrapy robots",
-            required=True,
-            parser_class=SubcommandParser,
-        )
-        for subcommand in self._subcommands.values():
-            subcommand.add_to(subparsers)
+        choose(parser, SUBCOMMANDS, title="commands", dest="subcommand", prog="scrapy robots")
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
         """Apply the global options from before and after the command's name.

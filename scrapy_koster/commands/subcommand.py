@@ -6,7 +6,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -124,6 +124,16 @@ class SubcommandParser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print *message*, escaped and cut, and exit with the status for wrong usage."""
         super().error(printable(message, TEXT_CHARS))
+
+
+def choose(parser: ArgumentParser, commands: Mapping[str, Subcommand], **options: Any) -> None:
+    """Add the parsers of *commands* to *parser*, of which the user has to choose one."""
+    names = "|".join(commands)
+    subparsers = parser.add_subparsers(
+        metavar=names, required=True, parser_class=SubcommandParser, **options
+    )
+    for command in commands.values():
+        command.add_to(subparsers)
 
 
 @dataclass
