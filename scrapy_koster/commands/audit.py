@@ -52,7 +52,6 @@ class Audit(Subcommand):
     xz. No request is sent. Press Ctrl-C to stop and see the result so far.
     """
 
-    name = "audit"
     example = "scrapy robots audit --robots robots.txt -o audit.html access.log"
     answers = "0 no robot disobeyed, 1 a robot disobeyed"
     extra = "tools"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from time import time
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.style import Line, dim, table
-from scrapy_koster.commands.subcommand import JSON, Run, Subcommand, argument, sites_named
+from scrapy_koster.commands.subcommand import JSON, Run, Subcommand, argument, choose, sites_named
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.access import Failure, Known, last_copy
 from scrapy_koster.protocol.line import lines
@@ -37,7 +37,6 @@ _ANSWERS = "0 done, 1 a site is not stored"
 class List(Subcommand):
     """List the stored sites."""
 
-    name = "list"
     example = "scrapy robots cache list"
     answers = _ANSWERS
     arguments = (JSON,)
@@ -61,7 +60,6 @@ class List(Subcommand):
 class Show(Subcommand):
     """Show the copy of a site."""
 
-    name = "show"
     example = "scrapy robots cache show https://example.com"
     answers = _ANSWERS
     arguments = (argument("site", metavar="SITE", help=_SITE), JSON)
@@ -78,8 +76,13 @@ class Show(Subcommand):
             ]
         if not found:
             run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
-        for each in found:
-            yield from run.answer(_with_file(*each), _show_as_text(*each))
+        for site, known, robot in found:
+            facts, copy = _as_dict(site, known, robot), last_copy(known)
+            sitemaps = sitemaps_in(copy.body) if copy else []
+            file = copy.in_utf8.decode(errors="backslashreplace") if copy else None
+            whole = {**facts, "sitemaps": sitemaps, "body": file}
+            named = [*facts.items(), *(("sitemap", each) for each in sitemaps)]
+            yield from run.answer(whole, _as_text(named, copy.body if copy else b""))
 
 
 class Forget(Subcommand):
@@ -88,7 +91,6 @@ class Forget(Subcommand):
     The next crawl fetches these files again.
     """
 
-    name = "forget"
     example = "scrapy robots cache forget example.com"
     answers = _ANSWERS
     arguments = (
@@ -122,18 +124,13 @@ class Cache(Subcommand):
     The copies are in your storage (KOSTER_STORAGE).
     """
 
-    name = "cache"
     example = List.example
     answers = _ANSWERS
 
     def add_to(self, subparsers: Any) -> ArgumentParser:
         """Add a parser to *subparsers*, with a subparser for each action. Return the parser."""
         parser = super().add_to(subparsers)
-        actions = parser.add_subparsers(
-            title="actions", dest="action", metavar="|".join(_ACTIONS), required=True
-        )
-        for action in _ACTIONS.values():
-            action.add_to(actions)
+        choose(parser, _ACTIONS, title="actions", dest="action")
         return parser
 
     def run(self, run: Run) -> Iterator[Line]:
@@ -183,12 +180,8 @@ def _row(site: Site, known: Known, robot: str, now: float) -> tuple[str | int, .
     return name, *facts, printable(robot)
 
 
-def _show_as_text(site: Site, known: Known, robot: str) -> Iterator[Line]:
+def _as_text(facts: Iterable[tuple[str, Any]], body: bytes) -> Iterator[Line]:
     """Yield the facts about a copy or failure, and the lines of the last copy."""
-    copy = last_copy(known)
-    body = copy.body if copy else b""
-    facts = list(_as_dict(site, known, robot).items())
-    facts += [("sitemap", sitemap) for sitemap in sitemaps_in(body)]
     for name, value in facts:
         if value is not None:
             yield "  ", dim(f"{name:<13}"), f" {printable(str(value), TEXT_CHARS)}"
@@ -198,14 +191,6 @@ def _show_as_text(site: Site, known: Known, robot: str) -> Iterator[Line]:
     for number, line in enumerate(lines(body), 1):
         text = f"  {shown(line, TEXT_CHARS)}".rstrip()
         yield "  ", dim(f"{number:>7}"), text
-
-
-def _with_file(site: Site, known: Known, robot: str) -> dict[str, Any]:
-    """Return the facts about a copy or failure, with the sitemaps and the file, for JSON."""
-    copy = last_copy(known)
-    body = copy.in_utf8.decode(errors="backslashreplace") if copy else None
-    sitemaps = sitemaps_in(copy.body) if copy else []
-    return {**_as_dict(site, known, robot), "sitemaps": sitemaps, "body": body}
 
 
 def _as_dict(site: Site, known: Known, robot: str) -> dict[str, Any]:

@@ -43,7 +43,6 @@ class Check(Subcommand):
     explained in https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/check-codes.md
     """
 
-    name = "check"
     example = "scrapy robots check --reading rfc9309 robots.txt"
     answers = "0 clean, 1 findings"
     arguments = (

@@ -8,9 +8,8 @@ from typing import Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.archive_lookup import archived_basis, folder_named
-from scrapy_koster.commands.explained import Explained, explain
-from scrapy_koster.commands.lookup import NO_ANSWER, Basis, basis_of
+from scrapy_koster.commands.explained import Explained, explain, outcome_of
+from scrapy_koster.commands.lookup import NO_ANSWER, Basis, archived_basis, basis_of
 from scrapy_koster.commands.style import Line, bold, dim, green, red, yellow
 from scrapy_koster.commands.subcommand import (
     AGENT,
@@ -24,7 +23,6 @@ from scrapy_koster.commands.subcommand import (
     site_named,
     time_of,
 )
-from scrapy_koster.extras import need_extra
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy
 from scrapy_koster.protocol.line import lines, whole_lines
 from scrapy_koster.protocol.printable import error_text, printable
@@ -44,6 +42,8 @@ from scrapy_koster.protocol.wording import (
 _DELAY_NOT_READ = "Error while reading the delay, KOSTER_CRAWL_DELAY_MAX_SECS is kept: {}"
 
 _MAY = {True: "allowed", False: "forbidden"}
+_OUTCOMES = {"allowed": (0, green), "forbidden": (1, red), "unavailable": (NOT_RETRIEVED, yellow)}
+"""The exit status for an outcome, and the function that paints the word."""
 _FILES = {
     "HTML": "an HTML page, and no robots.txt",
     "UTF-16": "UTF-16 or UTF-32: it is decoded here, and many robots can read no line of it",
@@ -61,7 +61,6 @@ class Explain(Subcommand):
     fetched as your crawl would fetch it.
     """
 
-    name = "explain"
     example = "scrapy robots explain --robots robots.txt --agent GPTBot https://example.com/private"
     answers = "0 allowed, 1 forbidden"
     arguments = (
@@ -83,7 +82,9 @@ class Explain(Subcommand):
         def failed(error: Exception) -> None:
             run.warn(_DELAY_NOT_READ.format(error_text(error)))
 
-        robot, is_found = robot_in(opts.agent)
+        agent = opts.agent or ""
+        robot = robot_in(agent)
+        origin = "" if robot == agent else ", from the header"
         urls = [*map(run.requested, opts.urls)]
         bases, missing = _bases(run, urls)
         between: list[Line] = []
@@ -91,19 +92,18 @@ class Explain(Subcommand):
             if (basis := bases.get(url)) is None:
                 run.warn(f"{printable(url)}: {missing}", NOT_RETRIEVED)
                 continue
-            explained = explain(url, robot or basis.robot, basis, failed=failed, is_found=is_found)
-            run.worse(explained.status)
+            explained = explain(url, robot or basis.robot, basis, failed=failed)
+            run.worse(_OUTCOMES[outcome_of(explained.verdict)][0])
             yield from between
             between = [] if opts.json else [""]
-            yield from run.answer(_as_dict(explained), _as_text(explained))
+            yield from run.answer(_as_dict(explained), _as_text(explained, origin))
 
 
 def _bases(run: Run, urls: list[str]) -> tuple[Mapping[str, Basis | None], str]:
     """Return the basis of the decision on each URL, and the message for a URL without a basis."""
     opts, config = run.opts, run.config
     if opts.at is not None:
-        need_extra("archive", "scrapy robots explain --at")
-        at, folder = time_of(opts.at), folder_named(opts.archive, config)
+        at, folder = time_of(opts.at), run.archive("scrapy robots explain --at")
         archived = {
             url: archived_basis(folder, site_named(url), at, settings=run.settings) for url in urls
         }
@@ -137,18 +137,16 @@ def _as_dict(explained: Explained) -> dict[str, Any]:
     return facts
 
 
-def _as_text(explained: Explained) -> Iterator[Line]:
-    """Yield lines for people."""
+def _as_text(explained: Explained, origin: str) -> Iterator[Line]:
+    """Yield lines for people. *origin* is added to the name of the robot."""
     verdict = explained.verdict
-    paint, may = green if verdict.allowed else red, _MAY[verdict.allowed]
-    if explained.status == NOT_RETRIEVED:
-        paint, may = yellow, "unavailable"
-    yield paint(may), " ", bold(printable(verdict.url, TEXT_CHARS))
+    outcome = outcome_of(verdict)
+    yield _OUTCOMES[outcome][1](outcome), " ", bold(printable(verdict.url, TEXT_CHARS))
     yield ""
     if context := list(_context(explained)):
         yield from context
         yield ""
-    for name, value in (*_facts(explained), *_evidence(explained.basis)):
+    for name, value in (*_facts(explained, origin), *_evidence(explained.basis)):
         yield "  ", dim(f"{name:<9}"), f" {value}"
 
 
@@ -186,12 +184,12 @@ def _around(ruling: Ruling, text: list[bytes]) -> Iterator[int]:
     yield from range(max(agents[0], middle - _AROUND), min(len(text), middle + _AROUND) + 1)
 
 
-def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
+def _facts(explained: Explained, origin: str) -> Iterator[tuple[str, str]]:
     verdict = explained.verdict
     facts = verdict.to_dict()
     name = printable(verdict.robot) or "(no name token: only the * record can apply)"
     several = f", of {printable(', '.join(verdict.names))}" if verdict.names else ""
-    yield "robot", f"{name}{several}{', from the header' if explained.is_found else ''}"
+    yield "robot", f"{name}{several}{origin}"
     if facts["sent_as"] is not None:
         yield "sent as", f"{facts['sent_as']} by some download handlers"
     yield "because", verdict.because()

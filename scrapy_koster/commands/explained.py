@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scrapy_koster.commands.subcommand import NOT_RETRIEVED, site_named
+from scrapy_koster.commands.subcommand import site_named
 from scrapy_koster.crawl.decision import checked_watch, decide
 from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Copy
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.reading import Reading
 
-_ALLOWED, _FORBIDDEN = 0, 1
-
 
 @dataclass(frozen=True, slots=True)
 class Explained:
@@ -46,8 +44,6 @@ class Explained:
     """Set if the parser allows the URL, but RFC 9309 or a hidden line forbids the URL."""
     usage: Usage
     """The usage preferences in the robots.txt for the URL, empty if a rule forbids the URL."""
-    is_found: bool
-    """Whether the name of the robot was found inside the header in ``--agent``."""
     basis: Basis
 
     @property
@@ -57,13 +53,6 @@ class Explained:
         if not isinstance(known, Copy):
             return None
         return "HTML" if is_html(known.body) else "UTF-16" if is_wide(known.body) else None
-
-    @property
-    def status(self) -> int:
-        """The exit status of the command for this URL."""
-        if self.verdict.allowed:
-            return _ALLOWED
-        return NOT_RETRIEVED if self.verdict.ground is Ground.UNAVAILABLE else _FORBIDDEN
 
     @property
     def paced(self) -> str | None:
@@ -94,13 +83,15 @@ class Explained:
         return isinstance(self.verdict.known, Copy) or is_robots_txt(self.verdict.url)
 
 
+def outcome_of(verdict: Verdict) -> str:
+    """Return "allowed", "forbidden", or "unavailable" if the robots.txt was not retrieved."""
+    if verdict.allowed:
+        return "allowed"
+    return "unavailable" if verdict.ground is Ground.UNAVAILABLE else "forbidden"
+
+
 def explain(
-    url: str,
-    robot: str,
-    basis: Basis,
-    *,
-    failed: Callable[[Exception], None],
-    is_found: bool = False,
+    url: str, robot: str, basis: Basis, *, failed: Callable[[Exception], None]
 ) -> Explained:
     """Return the decision of a crawl on *url*, with the reasons.
 
@@ -118,7 +109,7 @@ def explain(
         hazard = watch.hazard(url) if watch else None
     usage = Usage(decision.statements, labels=config.usage.labels)
     requested = delay if delay and delay.secs else None
-    return Explained(verdict, rulings, requested, hazard, usage, is_found, basis)
+    return Explained(verdict, rulings, requested, hazard, usage, basis)
 
 
 def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.archive.history import Version, changes, versions
-from scrapy_koster.commands.archive_lookup import folder_named
 from scrapy_koster.commands.style import Line, bold, dim, green, red, table
 from scrapy_koster.commands.subcommand import ARCHIVE, JSON, Run, Subcommand, argument, sites_named
 from scrapy_koster.protocol.access import Copy, Failure
@@ -33,10 +32,8 @@ class History(Subcommand):
     the HTTP status, the size, and the digest, by which you find the records in the archive.
     """
 
-    name = "history"
     example = "scrapy robots history --archive evidence --diff https://example.com"
     answers = "0 done, 1 the archive has nothing about the site"
-    extra = "archive"
     arguments = (
         argument("site", metavar="SITE", help="URL of the site, or its host"),
         ARCHIVE,
@@ -46,13 +43,13 @@ class History(Subcommand):
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the versions."""
-        folder = folder_named(run.opts.archive, run.config)
-        found = {site: folder.outcomes(site) for site in sites_named(run.opts.site)}
-        if not any(found.values()):
+        folder = run.archive("scrapy robots history")
+        sites = sites_named(run.opts.site)
+        found = {site: outcomes for site in sites if (outcomes := folder.outcomes(site))}
+        if not found:
             run.warn(f"the archive has nothing about {printable(run.opts.site)}", _NOTHING)
         for site, outcomes in found.items():
-            if outcomes:
-                yield from _history(run, site, folder, outcomes)
+            yield from _history(run, site, folder, outcomes)
 
 
 def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> Iterator[Line]:

@@ -1,22 +1,29 @@
-"""Fetches robots.txt files as a crawl does, in a crawl that requests no page."""
+"""The basis of a decision: a fetched robots.txt, an archived one, or a file that is given."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.exceptions import UsageError
 from scrapy.utils.misc import build_from_crawler
+from scrapy.utils.spider import DefaultSpider
 
 from scrapy_koster.crawl.assembly import Assembly, Parts
 from scrapy_koster.crawl.config import config_of
+from scrapy_koster.crawl.fetching.archiver import decisive
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Answer, Copy, standing_of
 from scrapy_koster.protocol.delay import CrawlDelay
 from scrapy_koster.protocol.policy import Unavailable
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Access
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, next_step, waits
@@ -26,10 +33,10 @@ from scrapy_koster.signals import robots_retrieved
 from scrapy_koster.storage.port import GRANTED, Claimed
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
+    from scrapy.settings import Settings
 
-    from scrapy_koster.archive.folder import Outcome
+    from scrapy_koster.archive.folder import Folder, Outcome
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.access import Known, NoAnswer
 
@@ -39,11 +46,14 @@ QUIET: dict[str, Any] = {
     "ITEM_PIPELINES": {},
     "JOBDIR": None,
     "KOSTER_REPORT": None,
-    "KOSTER_ARCHIVE": None,
     "TELNETCONSOLE_ENABLED": False,
 }
 
 NO_ANSWER = "the crawl ended before robots.txt was fetched"
+
+_TRUSTED = ("scrapy_koster.", "scrapy.robotstxt.")
+"""Prefixes of paths of parsers. An archive can choose these parsers. Any other parser is used only
+if your own KOSTER_PARSER is the same parser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,58 +95,88 @@ def basis_of(known: Known, source: Source, *, at: float, config: Config, crawler
     parser = None
     if isinstance(step, Obey) and standing_of(step.copy, config.policy).access is Access.BY_RULES:
         parser = build_from_crawler(config.parser, crawler, step.copy.in_utf8)
-    return Basis(step, source, parser, config, robot_of(config, crawler), at)
+    return Basis(step, source, parser, config, config.robot or user_agent(crawler), at)
 
 
-def robot_of(config: Config, crawler: Crawler) -> str:
-    """Return the name of the robot in the settings, or the User-Agent header."""
-    return config.robot or user_agent(crawler)
+def archived_basis(folder: Folder, site: Site, time: float, *, settings: Settings) -> Basis | None:
+    """Return the basis of decisions at *time*, or None if *site* has no result by that time.
+
+    Archived settings that affect decisions replace *settings*. Raises UsageError if the archive has
+    no settings or names an untrusted parser, ValueError for an invalid setting, and ArchiveError.
+    """
+    before = [outcome for outcome in folder.outcomes(site) if outcome.at <= time]
+    if not before:
+        return None
+    outcome = before[-1]
+    info, known = folder.info(outcome.warc), folder.whole(outcome)
+    crawler = Crawler(DefaultSpider, _archived_settings(settings, info, outcome.warc))
+    config = config_of(crawler)
+    is_current = not waits(next_step(known, now=time, policy=config.policy))
+    at = time if is_current else outcome.at
+    source = next((each for each in Source if each.value == outcome.source), Source.FETCHED)
+    basis = basis_of(known, source, at=at, config=config, crawler=crawler)
+    robot = info.get("koster-robot", "")
+    return replace(basis, robot=robot, time=time, outcome=outcome, is_current=is_current)
+
+
+def _archived_settings(settings: Settings, info: Mapping[str, str], warc: Path) -> Settings:
+    """Return *settings*, updated with the settings of the archived crawl. Raises UsageError.
+
+    *info* has the fields of the warcinfo record.
+    """
+    try:
+        stored: Any = json.loads(info["koster-settings"])
+        known = {name: stored[name] for name in decisive(settings) if name in stored}
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise UsageError(
+            f"{str(warc)!r} does not have the settings of its crawl: scrapy-koster did not write it"
+        ) from None
+    parser = known.get("KOSTER_PARSER")
+    if not str(parser).startswith(_TRUSTED) and parser != settings.get("KOSTER_PARSER"):
+        raise UsageError(
+            f"{str(warc)!r} names a parser that is not one of scrapy-koster:"
+            f" {printable(str(parser))}. If you trust it, add -s KOSTER_PARSER={parser}"
+        )
+    archived = settings.copy()
+    archived.setdict({**known, "ROBOTSTXT_USER_AGENT": None}, priority="cmdline")
+    return archived
 
 
 class LookupSpider(Spider):
-    """Fetches the robots.txt of *urls*, and requests no page.
+    """Fetches the robots.txt of ``urls``, and requests no page.
 
-    The bases of decisions are added to *found*, by URL. With *refresh*, stored copies are not used.
+    Scrapy sets the arguments of the crawl as attributes.
     """
 
     name = "scrapy-koster"
-
-    def __init__(
-        self, *, urls: Iterable[str], found: dict[str, Basis], refresh: bool, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self._urls = urls
-        self._kind = _Refreshed if refresh else StorageCalls
-        self._found = found
-        self._types: dict[Site, str] = {}
+    urls: Iterable[str]
+    found: dict[str, Basis]
+    """The bases of decisions by URL, which the spider adds."""
+    refresh: bool
+    """Whether stored copies are not used."""
 
     async def start(self) -> AsyncIterator[Any]:
         """Fetch each robots.txt. The loop over the empty start_urls makes this a generator."""
         crawler, config = self.crawler, config_of(self.crawler)
+        self._types: dict[Site, str] = {}
         crawler.signals.connect(self._retrieved, robots_retrieved)
-        robot = robot_of(config, crawler)
+        robot = config.robot or user_agent(crawler)
         once = replace(config, pace=replace(config.pace, choice=CrawlDelay.IGNORE))
         if config.policy.defers:  # report a failure at once, instead of after retries
             once = replace(once, policy=replace(config.policy, unavailable=Unavailable.DISALLOW))
         # Not ``assembly_of``: an enabled KosterMiddleware has its assembly there, with other parts.
-        sites = Assembly(crawler, Parts(config=once, store=self._kind)).sites
+        store = _Refreshed if self.refresh else StorageCalls
+        sites = Assembly(crawler, Parts(config=once, store=store)).sites
         try:
-            for url in self._urls:
+            for url in self.urls:
                 state = sites.state_of(url)
                 assert state is not None  # None only if the URL is not http or https
                 step = await sites.wait(state, Request(url))
                 if waits(state.step):
                     return  # the crawl was stopped before the answer
-                kind = self._types.get(state.site)
-                self._found[url] = Basis(
-                    step,
-                    state.facts.source,
-                    state.facts.parser,
-                    config,
-                    robot,
-                    time(),
-                    content_type=kind,
-                )
+                facts, kind = state.facts, self._types.get(state.site)
+                basis = Basis(step, facts.source, facts.parser, config, robot, time(), kind)
+                self.found[url] = basis
         finally:
             await sites.close()
         for request in self.start_urls:
@@ -152,9 +192,6 @@ class _Refreshed(StorageCalls):
 
     A fetched copy is stored. A failure is not stored, because it would replace a stored copy.
     """
-
-    async def get(self, site: Site) -> None:  # noqa: ARG002
-        return None
 
     async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:  # noqa: ARG002
         return GRANTED

@@ -23,7 +23,6 @@ class Report(Subcommand):
     By default the page is robots-report.html.
     """
 
-    name = "report"
     example = "scrapy robots report -o robots-report.html"
     answers = "0 done"
     extra = "tools"

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from scrapy_koster.archive.record import ArchiveError
 from scrapy_koster.commands.output import Output
-from scrapy_koster.commands.subcommand import DOCS, FAILED, NOT_RETRIEVED, Run, SubcommandParser
+from scrapy_koster.commands.subcommand import DOCS, FAILED, NOT_RETRIEVED, Run, choose
 from scrapy_koster.extras import MissingExtraError, need_extra
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.wording import TEXT_CHARS
-
-_EXAMPLE = "scrapy robots check robots.txt"
+from scrapy_koster.report.database import DatabaseError
+from scrapy_koster.storage import StorageError
 
 
 class RobotsCommand(ScrapyCommand):
@@ -35,24 +36,14 @@ class RobotsCommand(ScrapyCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         """Add the parsers of the commands."""
         # Scrapy imports this module also for ``scrapy crawl``, which needs no subcommand.
-        from scrapy_koster.commands.subcommands import NOT_READ, SUBCOMMANDS  # noqa: PLC0415
+        from scrapy_koster.commands.subcommands import SUBCOMMANDS  # noqa: PLC0415
 
         self._subcommands = SUBCOMMANDS
-        self._not_read = NOT_READ
         super().add_options(parser)
         parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = f"example:\n  {_EXAMPLE}\n\nmore: {DOCS}commands.md"
+        parser.epilog = f"example:\n  scrapy robots check robots.txt\n\nmore: {DOCS}commands.md"
         parser.allow_abbrev = False  # an error about an abbreviation would print unescaped text
-        subparsers = parser.add_subparsers(
-            title="commands",
-            dest="subcommand",
-            metavar="|".join(self._subcommands),
-            prog="scrapy robots",
-            required=True,
-            parser_class=SubcommandParser,
-        )
-        for subcommand in self._subcommands.values():
-            subcommand.add_to(subparsers)
+        choose(parser, SUBCOMMANDS, title="commands", dest="subcommand", prog="scrapy robots")
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
         """Apply the global options from before and after the command's name.
@@ -79,7 +70,7 @@ class RobotsCommand(ScrapyCommand):
             output.flush()
         except UsageError as error:
             raise UsageError(printable(str(error), TEXT_CHARS)) from None
-        except self._not_read as error:
+        except (ArchiveError, DatabaseError, StorageError) as error:
             run.warn(printable(str(error), TEXT_CHARS), NOT_RETRIEVED)
         except (MissingExtraError, OSError) as error:
             run.warn(str(error), FAILED)

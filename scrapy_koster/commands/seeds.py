@@ -10,15 +10,15 @@ from io import BufferedReader
 
 from scrapy import Request
 
-from scrapy_koster.audit.logfile import DAMAGES, LogError, decompressed
+from scrapy_koster.audit.logfile import DAMAGES, decompressed
 from scrapy_koster.commands.subcommand import HAS_SCHEME
+from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.site import site_of
 
 LINE_MAX_BYTES = 8192
 """A longer line is invalid."""
 
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
-_BEFORE_PATH = re.compile(r"[a-z]+://[^/?#]*")
 _CACHE_KIB = 20_000
 
 
@@ -48,7 +48,7 @@ class Seeds:
     def read(self, file: BufferedReader) -> Iterator[str]:
         """Add the lines of *file*. Yield messages about invalid lines, as printable text.
 
-        Raises LogError if *file* cannot be read to the end.
+        Raises ValueError if *file* cannot be read to the end.
         """
         for line in _lines(file):
             self.counts["lines"] += 1
@@ -93,8 +93,8 @@ class Seeds:
 def _lines(file: BufferedReader) -> Iterator[bytes]:
     """Yield the lines of *file*, which may be compressed.
 
-    A line of more than 8,192 bytes is cut to 8,193 bytes. Raises LogError if *file* cannot be read
-    to the end.
+    A line of more than 8,192 bytes is cut to 8,193 bytes. Raises ValueError if *file* cannot be
+    read to the end.
     """
     try:
         stream = decompressed(file)
@@ -103,7 +103,7 @@ def _lines(file: BufferedReader) -> Iterator[bytes]:
             while len(line) > LINE_MAX_BYTES and not line.endswith(b"\n"):
                 line = stream.readline(LINE_MAX_BYTES + 1)
     except DAMAGES as error:
-        raise LogError(f"damaged: {error}") from None
+        raise ValueError(f"damaged: {error}") from None
 
 
 def url_of(text: str) -> tuple[str, str]:
@@ -121,8 +121,7 @@ def url_of(text: str) -> tuple[str, str]:
         site = None
     if site is None or not _HOST.fullmatch(site.host):
         raise ValueError("neither an http or https URL nor a host")
-    path = _BEFORE_PATH.sub("", url, count=1).partition("#")[0]
-    return str(site), f"{site}{path}" if path.startswith("/") else f"{site}/{path}"
+    return str(site), f"{site}{origin_and_path(url)[1]}"
 
 
 def _number(site: str) -> int:

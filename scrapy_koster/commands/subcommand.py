@@ -6,13 +6,13 @@ import json
 import re
 from abc import ABC, abstractmethod
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from inspect import cleandoc
-from typing import Any, ClassVar, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
@@ -30,6 +30,9 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import TEXT_CHARS
 from scrapy_koster.report.writing import try_writing
+
+if TYPE_CHECKING:
+    from scrapy_koster.archive.folder import Folder
 
 NOT_RETRIEVED = 3
 """The exit status if a robots.txt or a file could not be retrieved or read."""
@@ -70,16 +73,21 @@ _READ_MAX_BYTES = 10_000_000
 class Subcommand(ABC):
     """A command of ``scrapy robots``: the arguments and the run.
 
-    The docstring of a subclass is its help. The first line is shown in the list of commands.
+    The name of a subclass, in lower case, is the name of the command. The docstring is its help.
+    The first line is shown in the list of commands.
     """
 
-    name: ClassVar[str]
     arguments: ClassVar[Sequence[Argument]] = ()
     example: ClassVar[str]
     answers: ClassVar[str]
     """The meaning of the exit statuses 0 and 1."""
     extra: ClassVar[str | None] = None
     """The extra that the command needs, or None."""
+
+    @property
+    def name(self) -> str:
+        """The name of the command."""
+        return type(self).__name__.lower()
 
     def add_to(self, subparsers: Any) -> ArgumentParser:
         """Add a parser with the options of the command to *subparsers*. Return the parser."""
@@ -116,6 +124,16 @@ class SubcommandParser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print *message*, escaped and cut, and exit with the status for wrong usage."""
         super().error(printable(message, TEXT_CHARS))
+
+
+def choose(parser: ArgumentParser, commands: Mapping[str, Subcommand], **options: Any) -> None:
+    """Add the parsers of *commands* to *parser*, of which the user has to choose one."""
+    names = "|".join(commands)
+    subparsers = parser.add_subparsers(
+        metavar=names, required=True, parser_class=SubcommandParser, **options
+    )
+    for command in commands.values():
+        command.add_to(subparsers)
 
 
 @dataclass
@@ -174,6 +192,23 @@ class Run:
         with opened(name, "a file, a URL with http:// or https://,") as file:
             return file.read(most)
 
+    def archive(self, feature: str) -> Folder:
+        """Return the archive in the folder of ``--archive``, or of KOSTER_ARCHIVE.
+
+        Raises ArchiveError if there is no archive, and UsageError if no folder is named. Raises
+        MissingExtraError, which names *feature*, without the extra ``archive``.
+        """
+        need_extra("archive", feature)
+        path = self.opts.archive or self.config.archive
+        if path is None:
+            raise UsageError(
+                "No archive is named. Use --archive FOLDER, or set KOSTER_ARCHIVE to a folder: the"
+                " crawls after that write an archive into it"
+            )
+        from scrapy_koster.archive.folder import Folder  # noqa: PLC0415  # needs the extra
+
+        return Folder(path)
+
     def try_output(self, name: str | None) -> None:
         """Raise UsageError if the file *name* cannot be written. None means no file."""
         if name is not None:
@@ -188,7 +223,7 @@ class Run:
         """
         found: dict[str, Basis] = {}
         if urls:
-            self.settings.setdict(QUIET, priority="cmdline")
+            self.settings.setdict({**QUIET, "KOSTER_ARCHIVE": None}, priority="cmdline")
             self.crawl(LookupSpider, urls=urls, found=found, refresh=refresh)
         return found
 
@@ -213,20 +248,20 @@ def usage_errors() -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
-def robot_in(agent: str | None) -> tuple[str, bool]:
-    """Return the robot in *agent*, the value of ``--agent``, and whether a name was found inside.
+def robot_in(agent: str) -> str:
+    """Return the robot in *agent*, the value of ``--agent``.
 
     A header can begin like the header of a browser, and name a robot after that. In this case, the
-    name that an audit finds is returned. Any other *agent* is returned unchanged, and None as "".
+    name that an audit finds is returned. Any other *agent* is returned unchanged.
     Raises MissingExtraError for a header, if the extra ``tools`` is not installed.
     """
-    if agent is None or " " not in agent:
-        return agent or "", False
+    if " " not in agent:
+        return agent
     from scrapy_koster.audit.naming import Namer  # noqa: PLC0415  # only for a header
 
     need_extra("tools", "--agent with a whole header")
     name = Namer([]).named(agent)
-    return (agent, False) if name in (None, name_token(agent)) else (str(name), True)
+    return agent if name in (None, name_token(agent)) else str(name)
 
 
 def is_url(name: str) -> bool:

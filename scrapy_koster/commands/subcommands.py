@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from scrapy_koster.archive.record import ArchiveError
 from scrapy_koster.commands.audit import Audit
 from scrapy_koster.commands.cache import Cache
 from scrapy_koster.commands.check import Check
@@ -11,10 +10,6 @@ from scrapy_koster.commands.history import History
 from scrapy_koster.commands.report import Report
 from scrapy_koster.commands.subcommand import Subcommand
 from scrapy_koster.commands.survey import Survey
-from scrapy_koster.report.database import DatabaseError
-from scrapy_koster.storage import StorageError
 
 _ALL = (Check(), Explain(), History(), Survey(), Cache(), Report(), Audit())
 SUBCOMMANDS: dict[str, Subcommand] = {each.name: each for each in _ALL}
-NOT_READ = (ArchiveError, DatabaseError, StorageError)
-"""The errors of data that cannot be read."""

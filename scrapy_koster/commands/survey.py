@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.audit.logfile import LogError
+from scrapy_koster.commands.explained import outcome_of
 from scrapy_koster.commands.lookup import QUIET
 from scrapy_koster.commands.output import opened, progress_of
 from scrapy_koster.commands.seeds import Seeds
@@ -30,7 +30,6 @@ from scrapy_koster.crawl.report import RobotsReport, folder_of, write_report
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.database import DatabaseError
 from scrapy_koster.report.numbers import read
 from scrapy_koster.report.writing import whole
@@ -51,7 +50,6 @@ class Survey(Subcommand):
     stored. After a stop, the same command continues the survey.
     """
 
-    name = "survey"
     example = "scrapy robots survey urls.txt -o survey.html --verdicts verdicts.csv"
     answers = "0 all URLs are allowed, 1 some would be refused"
     extra = "tools"
@@ -74,12 +72,9 @@ def _read(run: Run, seeds: Seeds) -> None:
     """Read the list, and report invalid lines."""
     name = run.opts.file
     with opened(name) as file:
-        try:
-            for number, why in enumerate(seeds.read(file)):
-                if number < _SHOWN:
-                    run.warn(f"{name}: {why}")
-        except LogError as error:
-            raise UsageError(f"cannot read {name!r}: {error}") from None
+        for number, why in enumerate(seeds.read(file)):
+            if number < _SHOWN:
+                run.warn(f"{name}: {why}")
     if seeds.counts["broken"] > _SHOWN:
         run.warn(f"{name}: {seeds.counts['broken']} invalid lines in total")
     if seeds.hosts:
@@ -140,17 +135,14 @@ def _cells(outcome: Verdict | str | None) -> tuple[str, int | str | None, str]:
         case str():
             return "not decided", "", printable(outcome)
         case _:
-            is_known = outcome.ground is not Ground.UNAVAILABLE
-            return "forbidden" if is_known else "unavailable", outcome.line, outcome.because()
+            return outcome_of(outcome), outcome.line, outcome.because()
 
 
 def _set(run: Run) -> None:
     """Check and apply the settings of a survey."""
-    archive = run.settings.get("KOSTER_ARCHIVE")
-    addons = survey_addons(run.settings)
-    ours = {**QUIET, "KOSTER_ARCHIVE": archive, **SURVEY_SETTINGS, "ADDONS": addons}
+    ours = {**QUIET, **SURVEY_SETTINGS, "ADDONS": survey_addons(run.settings)}
     if run.opts.agent is not None:
-        ours["ROBOTSTXT_USER_AGENT"], _ = robot_in(run.opts.agent)
+        ours["ROBOTSTXT_USER_AGENT"] = robot_in(run.opts.agent)
     run.settings.setdict(ours, priority="cmdline")
     run.try_output(run.opts.output)
     run.try_output(run.opts.verdicts)
@@ -173,11 +165,8 @@ def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -
 
 def _as_text(given: dict[str, int], numbers: dict[str, Any]) -> Iterator[Line]:
     """Yield tables for people."""
-    parts = [counted(given["urls"], "URL")]
-    for key, what in _LINES:
-        if given[key]:
-            parts.append(f"{given[key]:,} {what}")
-    yield f"{counted(given['lines'], 'line')}: {', '.join(parts)}"
+    others = "".join(f", {given[key]:,} {what}" for key, what in _LINES if given[key])
+    yield f"{counted(given['lines'], 'line')}: {counted(given['urls'], 'URL')}{others}"
     requests = numbers["requests"]
     refused = {f"would be refused: {why}": count for why, count in requests["refused"].items()}
     urls = {"would be fetched": requests["allowed"], **refused}

@@ -22,7 +22,6 @@ from harness.commands import Ran, Robots
 from harness.replies import Asked, Reply
 from harness.server import Server
 
-from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands.seeds import LINE_MAX_BYTES, Seeds, url_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -101,7 +100,7 @@ def test_a_list_that_is_compressed(compress: Callable[[bytes], bytes]) -> None:
         assert len(list(seeds.read(buffered(packed)))) == 1
         assert len(seeds) == 2
         assert seeds.counts == {"lines": 4, "skipped": 0, "repeated": 1, "broken": 1}
-    with closing(Seeds()) as seeds, pytest.raises(LogError, match="damaged"):
+    with closing(Seeds()) as seeds, pytest.raises(ValueError, match="damaged"):
         list(seeds.read(buffered(packed[:-6])))
 
 
