@@ -16,7 +16,7 @@ from report import Table
 from web import Web
 
 SITES = 2_000
-COST_MOST = 0.05
+COST_MOST = 0.20
 
 
 def tables(rounds: int) -> Iterator[Table]:
