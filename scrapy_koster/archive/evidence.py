@@ -141,13 +141,14 @@ def _hop(exchange: Exchange, held: Copy | None) -> list[Record]:
 
 
 def _received(attempt: Attempt, copy: Copy, records: list[Record]) -> Copy:
-    """Return *copy* with the record ID of its body.
+    """Return *copy* with the ID of the record that has its body.
 
-    If the last response in *records* has another body, or if there is no response, a record of the
-    body is added.
+    This is the last response in *records*. If there is no response, or if the response has another
+    body, a record of the body is added. The copy of an error page has no body, and gets the ID of
+    the response.
     """
     responses = [record for record in records if record.kind == "response"]
-    if responses and copy.body in (b"", attempt.exchanges[-1].body):  # empty for an error page
+    if responses and copy.body in (b"", attempt.exchanges[-1].body):
         return replace(copy, record_id=responses[-1].id)
     body = _of_body(copy)
     if responses:

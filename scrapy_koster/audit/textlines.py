@@ -12,8 +12,8 @@ Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, Any]
 
 FIELDS = ("client", "time", "request", "status", "size", "agent", "host")
 
-# A part excludes the character after it, or a lookahead ends the part. So a match takes linear
-# time.
+# For linear time, a repeated part of a pattern cannot match the character after it, or it ends at a
+# lookahead. The one exception is the client in _BALANCER: it may have a colon, but no space.
 _QUOTED = rb"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*"
 _COMMON = (
     # The first word is a virtual host (%v:%p of Apache) if the second is like an address: it has a

@@ -67,6 +67,10 @@ def _first(record: Record) -> Line | None:
 
 
 def _matched_by(path: bytes) -> bytes:
-    """Return a path that a rule with *path* matches by RFC 9309 (2.2.3), if such a path exists."""
+    """Return a path that a rule with *path* matches by RFC 9309 (2.2.3).
+
+    A rule whose path begins with neither "/" nor "*" matches no path. Then the result does not
+    match either.
+    """
     matched = path.removesuffix(b"$").replace(b"*", b"x")
     return matched if matched.startswith(b"/") else b"/" + matched

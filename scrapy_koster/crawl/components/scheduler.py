@@ -201,7 +201,7 @@ class DeferringScheduler(BaseScheduler):
         return self._scheduler.enqueue_request(request)
 
     def next_request(self) -> Request | None:
-        """Return a request that can be decided at once, or None. Other requests are parked."""
+        """Return the next request that need not wait, or None. Other requests are parked."""
         self._has_more = False
         until = self._clock.now() + _LOOK_SECS
         while (request := self._next()) is not None and not self._may_go(request):
@@ -214,8 +214,8 @@ class DeferringScheduler(BaseScheduler):
     def _next(self) -> Request | None:
         """Return the next request from any source, or None."""
         if self._resumed and not self._sites.ahead.is_full:
-            # The first request of the queue is parked again. This closes the queue, and starts the
-            # retrieval.
+            # This opens the queue. Its first request comes out, and ``_may_go`` parks it again,
+            # which closes the queue and starts the retrieval.
             self._parked.let_out(self._resumed.popleft())
         self._turns.reverse()
         request = self._turns[0]() or self._turns[1]()
@@ -266,7 +266,11 @@ class DeferringScheduler(BaseScheduler):
                 return request
 
     def _may_go(self, request: Request) -> bool:
-        """Return whether *request* can be decided at once. If not, park *request*."""
+        """Return whether *request* can leave the scheduler now. If not, park *request*.
+
+        A request is parked if it has to wait for the robots.txt of its site, or for the turn of its
+        host.
+        """
         parked = self._parked
         if not parked.is_open or request in parked.given_up:
             return True

@@ -47,7 +47,10 @@ class RobotsSitemapMixin(_Base):
                     yield request
 
     async def _look_up(self, url: str, found: DeferredQueue[list[str]]) -> None:
-        """Put the sitemaps that the robots.txt *url* names into *found*, [] if they are unknown."""
+        """Look up the sitemaps in the robots.txt *url*. Put the list of their URLs into *found*.
+
+        The list is empty if the sitemaps are unknown.
+        """
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
         assert middleware is not None
         log, sitemaps = Log(__name__, self.crawler), []

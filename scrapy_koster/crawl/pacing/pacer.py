@@ -211,7 +211,7 @@ class Pacer:
         return host if decision.allowed else None
 
     def has_waiting(self) -> bool:
-        """Return whether requests wait for a host. Called if the crawl is idle: log a long wait."""
+        """Return whether requests wait for a host. Log a long wait: the crawl is idle."""
         waiting = [host for host in self._hosts.values() if self._is_awaited(host)]
         now = self._clock.now()
         if waiting and now >= self._tell_at:
@@ -327,7 +327,8 @@ class Pacer:
         finally:
             host.under_way -= 1
             answered = self._clock.now()
-            if isinstance(visitor, Request):  # the time of sending a robots.txt is not exact
+            # A request for a robots.txt may be sent later than *began*, so its answer counts.
+            if isinstance(visitor, Request):
                 answered = min(answered, began + _LATE_MOST_SECS)
             host.next_visit = max(host.next_visit, answered + host.gap)
             self.want(host)
