@@ -4,8 +4,7 @@
 #   make demo-fleet   the same project: four workers out of one Redis, one of them killed
 #   make test         every promise once, on the asyncio reactor: all units, crawls and faults
 #   make test-rest    the other kinds of loop, many examples, long and timed tests, coverage
-#   make test-covered  the same without the timed tests
-#   make test-all     make test and make test-rest
+#   make test-all     both
 #   make test-quick   units only
 #   make test-redis   what uses a Redis: with the redis-server of this machine, if it has one
 #   make test-floor   what depends on Python and Scrapy, and the first of the crawl tests on the other kinds of loop
@@ -66,7 +65,7 @@ OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _start
 RUNS := test-long-crawls test-reactorless-first test-reactorless-second test-covered-units test-long \
 	test-many test-reactor test-browser
 
-.PHONY: demo demo-fleet test test-rest test-covered test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench soak clean install
+.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -88,17 +87,12 @@ test-all:
 	$(MAKE) --no-print-directory test-rest || failed=1; \
 	exit $$failed
 
-test-rest:
-	@failed=0; \
-	$(MAKE) --no-print-directory test-covered || failed=1; \
-	$(MAKE) --no-print-directory test-timed || failed=1; \
-	exit $$failed
-
-test-covered: $(TEST) $(BROWSER)
+test-rest: $(TEST) $(BROWSER)
 	@$(BIN)/coverage erase
-	@echo '$(words $(RUNS)) runs, $(JOBS) at a time; the output of each comes when it ends.'
+	@echo '$(words $(RUNS)) runs, $(JOBS) at a time; the output of each comes when it ends. Then one alone.'
 	@failed=0; \
 	$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(SYNC) $(RUNS) || failed=1; \
+	$(MAKE) --no-print-directory test-timed || failed=1; \
 	$(BIN)/coverage combine --quiet && $(BIN)/coverage report || failed=1; \
 	echo 'The core alone:'; \
 	$(BIN)/coverage report --include='$(CORE_FILES)' --fail-under=100 || failed=1; \
@@ -226,7 +220,7 @@ clean:
 		.hypothesis .scrapy
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-install: $(TEST) $(BROWSER) $(LINT) $(DOCS)
+install: $(TEST) $(LINT)
 
 $(PROJECT): pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[archive,tools]' '$(SCRAPY)'
