@@ -137,17 +137,20 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
 
     class ClaimsFirst(Retriever):
         async def _attempt(self, state: Any, page: Any) -> None:
-            while isinstance(self._step(state), Ask):
-                held_secs = await self._claimed(state, page)
-                if self._is_settled(state):
-                    return
-                if held_secs:
-                    await self.clock.sleep(1.0)
-                    continue
-                async with self.limit.socket(state):
-                    self.fetching.add(state)
-                    await self._fetch(state, page, self.clock.epoch())
-                    return
+            try:
+                while isinstance(self._step(state), Ask):
+                    held_secs = await self._claimed(state, page)
+                    if self._is_settled(state):
+                        return
+                    if held_secs:
+                        await self.clock.sleep(1.0)
+                        continue
+                    async with self.limit.socket(state):
+                        self.fetching.add(state)
+                        await self._fetch(state, page, self.clock.epoch())
+                        return
+            finally:
+                await self.store.release(state.site)
 
     monkeypatch.setattr("scrapy_koster.crawl.assembly.Retriever", ClaimsFirst)
     monkeypatch.setattr("scrapy_koster.crawl.fetching.fetcher.CLAIM_SPARE_SECS", 1e9)
