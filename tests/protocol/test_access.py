@@ -167,9 +167,10 @@ def test_a_page_that_has_become_a_failure_is_no_old_copy() -> None:
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
-        pytest.param(answer(429), "HTTP 429", id="429"),
-        pytest.param(answer(503), "HTTP 503", id="503"),
-        pytest.param(answer(600), "HTTP 600", id="status too great"),
+        *(
+            pytest.param(answer(status), f"HTTP {status}", id=str(status))
+            for status in (199, 407, 408, 425, 429, 500, 503, 599, 600)
+        ),
         pytest.param(
             answer(304, etag='"1"'), "HTTP 304 though nothing was asked", id="304 unasked"
         ),
