@@ -67,7 +67,7 @@ class ParkedRequests:
         self._backup: RedisBackup | None = None
         self.is_open = self.is_kept = False
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
-        """Requests to refuse with a failure. A new attempt at their site does not change this."""
+        """Requests to refuse with a failure, unless a newer copy of their robots.txt decides."""
 
     def __len__(self) -> int:
         return self.by_name().total()
