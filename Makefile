@@ -4,7 +4,7 @@
 #   make demo-fleet   the same project: four workers out of one Redis, one of them killed
 #   make test         every promise once, on the asyncio reactor: all units, crawls and faults
 #   make test-rest    the other kinds of loop, many examples, long and timed tests, coverage
-#   make test-all     both
+#   make test-all     make test and make test-rest
 #   make test-quick   units only
 #   make test-redis   what uses a Redis: with the redis-server of this machine, if it has one
 #   make test-floor   what depends on Python and Scrapy, and the first of the crawl tests on the other kinds of loop
@@ -25,7 +25,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 SCRAPY ?= scrapy
-JOBS ?= 6
+JOBS ?= 5
 WORKERS ?= 4
 REQUESTS ?= 1000000
 SITES ?= 20000
@@ -62,10 +62,10 @@ LOOP_TESTS ?=
 OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _start.py _waiting.py)
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
-RUNS := test-long-crawls test-reactorless-first test-reactorless-second test-covered-units test-long \
-	test-many test-reactor test-browser
+RUNS := test-reactorless-first test-reactorless-second test-covered-units test-long test-many \
+	test-reactor test-browser
 
-.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench soak clean install
+.PHONY: demo demo-fleet test test-rest test-all test-covered test-long-crawls $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -88,11 +88,16 @@ test-all:
 	exit $$failed
 
 test-rest: $(TEST) $(BROWSER)
+	@failed=0; \
+	$(MAKE) --no-print-directory --keep-going --jobs=2 $(SYNC) test-long-crawls test-covered || failed=1; \
+	$(MAKE) --no-print-directory test-timed || failed=1; \
+	exit $$failed
+
+test-covered: $(TEST) $(BROWSER)
 	@$(BIN)/coverage erase
-	@echo '$(words $(RUNS)) runs, $(JOBS) at a time; the output of each comes when it ends. Then one alone.'
+	@echo '$(words $(RUNS)) runs, $(JOBS) at a time; the output of each comes when it ends.'
 	@failed=0; \
 	$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(SYNC) $(RUNS) || failed=1; \
-	$(MAKE) --no-print-directory test-timed || failed=1; \
 	$(BIN)/coverage combine --quiet && $(BIN)/coverage report || failed=1; \
 	echo 'The core alone:'; \
 	$(BIN)/coverage report --include='$(CORE_FILES)' --fail-under=100 || failed=1; \
@@ -220,7 +225,7 @@ clean:
 		.hypothesis .scrapy
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-install: $(TEST) $(LINT)
+install: $(TEST) $(BROWSER) $(LINT) $(DOCS)
 
 $(PROJECT): pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[archive,tools]' '$(SCRAPY)'
