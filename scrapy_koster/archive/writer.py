@@ -63,7 +63,7 @@ class Writer:
         self._size = size
         self._index += lines
         if size >= FILE_MAX_BYTES:
-            with suppress(OSError):  # readers make a missing index
+            with suppress(OSError):  # ``index_of`` makes a missing index
                 self.close()
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ class Overflow(AuditedRobot):
         """Requests for /robots.txt by nameless clients that got no robot of their own."""
 
     def merge(self, robot: AuditedRobot, by: By) -> None:
-        """Add the counts of *robot*."""
+        """Add the counts of *robot*, or only its requests if *by* is ``By.NOTHING``."""
         if by is By.NOTHING:
             self.unknown_names += 1
             self.unknown_requests += robot.requests

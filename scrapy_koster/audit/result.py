@@ -157,7 +157,7 @@ class Result:
         }
 
     def _is_verified(self, robot: AuditedRobot) -> bool | None:
-        """Return whether the robot's addresses are published, or None if its ranges are unknown."""
+        """Return whether the robot came from its published ranges, or None if none are known."""
         if robot.name != robot.token:
             return False
         return True if self.ranges is not None and self.ranges.has(robot.name) else None

@@ -13,7 +13,7 @@ class Severity(Enum):
     """The severity of a finding."""
 
     ERROR = "error"
-    """A line or a whole file has no effect."""
+    """A line or a whole file does not have the effect that its author means."""
     WARNING = "warning"
     """Two readers of the file disagree, or the author is probably mistaken."""
     NOTE = "note"

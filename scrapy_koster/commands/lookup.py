@@ -1,4 +1,4 @@
-"""The basis of a decision: a fetched robots.txt, an archived one, or a file that is given."""
+"""The basis of a decision: a stored, fetched or archived robots.txt, or a given file."""
 
 from __future__ import annotations
 

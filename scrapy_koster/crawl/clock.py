@@ -1,4 +1,4 @@
-"""The time of a crawl. While a crawl runs, no other module of the package reads a clock.
+"""The time of a crawl. No other module of ``crawl`` reads a clock.
 
 There are two kinds of time. A time that is stored, or compared with the headers of a site, is a
 plain ``float`` in seconds since the epoch (``Clock.epoch``). Waits inside this process use an

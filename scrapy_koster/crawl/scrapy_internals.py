@@ -42,7 +42,7 @@ NEEDED = {
 OPTIONAL = (
     # Without it, requests that wait in the downloader take places of CONCURRENT_REQUESTS.
     "scrapy.core.downloader.Downloader.needs_backout",
-    # Without it, the headers of a robots.txt have no limit.
+    # Without it, long headers of a robots.txt are refused only after they are received.
     "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler._pool",
     # Without it, a request that waited when a crawl was killed may be fetched twice.
     "scrapy.core.scheduler.Scheduler.df",

@@ -48,7 +48,7 @@ class Sites:
     """``close`` closes the pacer, too."""
 
     def __post_init__(self) -> None:
-        """Build the idle time, and take over methods of the collaborators."""
+        """Build the idle timeout, and take over attributes of the collaborators."""
         self.open = self.retriever.open
         self.ahead = self.retriever.limit
         self.state_of = self.records.state_of

@@ -45,7 +45,7 @@ SURVEY_SETTINGS: dict[str, Any] = {
     "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
     "HTTPCACHE_ENABLED": False,
     "CLOSESPIDER_TIMEOUT_NO_ITEM": 0,
-    "CONCURRENT_ITEMS": 1,  # tasks that Scrapy starts for a URL; a survey has no items
+    "CONCURRENT_ITEMS": 1,  # Scrapy starts this number of tasks for each response
 }
 """Settings of a survey, used instead of the settings of a project."""
 

@@ -25,7 +25,7 @@ _LINE = re.compile(
     ANY_CASE,
 )
 _TEXT_LINE = re.compile("\n[ \t]*[^# \t\n]")
-# At least four characters: many pictures have a shorter word before a colon by chance.
+# At least four characters: the bytes of an image often have a shorter word and a colon.
 _FIELD_LINE = re.compile(f"\n{SP}[a-z_-]{{4,}}{SP}:", ANY_CASE)
 
 
@@ -74,7 +74,7 @@ def as_written(body: bytes, line: Line) -> Line:
     return line._replace(field=name.strip(" \t").lower().encode())
 
 
-# A hidden line has markup or unusual white space, not only SP and HT, next to its field or value.
+# A hidden line has markup, or white space other than SP and HT, next to its field or value.
 # Examples are "-->User-agent: *", and "Disallow: /a" with a no-break space. Other parsers read some
 # of these lines.
 
@@ -92,7 +92,7 @@ _HIDDEN_FIELD = re.compile("user-agent|disallow|allow", re.IGNORECASE | re.ASCII
 # Characters that end a line for other parsers.
 _LINE_END = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _BEFORE_FIELD = f"(?=[{_BLANK}]*(?:{_HIDDEN_FIELD.pattern}))"
-# White space before a field matches only from the first of its characters, for linear time.
+# A run of white space before a field matches only from its start, for linear time.
 _TAG = re.compile(
     f"(<!--|-->|<[^<>]*>|>{_BEFORE_FIELD}"
     f"|(?<![{_BLANK}]){_BEFORE_FIELD}[{_BLANK.translate(dict.fromkeys(map(ord, _LINE_END)))}]*"

@@ -52,13 +52,13 @@ class Defer(_Failed):
 
 
 class Pass(_Failed):
-    """Allow requests without a robots.txt (KOSTER_UNAVAILABLE = "allow")."""
+    """Allow requests without a robots.txt, for example by KOSTER_UNAVAILABLE = "allow"."""
 
 
 class Refuse(_Failed):
     """Refuse requests, because no robots.txt was retrieved.
 
-    Deferring is disabled, its time limit is over, or the host does not exist.
+    For example, deferring is disabled, its time limit is over, or the host does not exist.
     """
 
 

@@ -51,7 +51,7 @@ class Counts:
         is_ours = issubclass(parser, Reading)
         self._no_record = 0 if is_ours else -1
         self.tally = Tally()
-        self.tally.put("about", "compared", value=int(is_ours))  # with RFC 9309
+        self.tally.put("about", "compared", value=int(is_ours))  # the draft with RFC 9309
         self._seen: Counter[tuple[str, str, int]] = Counter()
         self._samples = 0
 

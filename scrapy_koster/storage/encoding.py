@@ -50,8 +50,8 @@ def fields_of(known: Known) -> tuple[Fields, Fields]:
 def known_from(copy: Fields, failure: Fields) -> Known:
     """Return the copy, or the failure with the copy as ``stale``.
 
-    Raises ValueError if a field is invalid or both are None, TypeError or AttributeError for some
-    values of a wrong type.
+    Raises ValueError if both are None, or if a field is invalid. Some values of a wrong type raise
+    TypeError or AttributeError.
     """
     stale = None if copy is None else Copy(**_checked(copy, _OF_COPY))
     if failure is not None:

@@ -32,7 +32,7 @@ class Claimed:
 
 
 GRANTED = Claimed(None, 0.0)
-"""The result of a claim in a storage without claims."""
+"""A claim that has succeeded, without a stored value."""
 
 
 class Settings(Protocol):
@@ -147,7 +147,7 @@ class Claiming(Protocol):
         """Reserve *site* for *owner* for *secs* from *now*, unless another owner holds *site*.
 
         If *owner* already holds the site, the claim is prolonged. *now* is in seconds since the
-        epoch; a storage with a clock may ignore *now*. With *unless_known*, a site with a stored
+        epoch; a storage with a clock of its own may ignore *now*. With *unless_known*, a site with a stored
         copy or failure is not claimed. The call is atomic: two owners cannot both succeed.
         """
 

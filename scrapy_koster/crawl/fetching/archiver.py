@@ -85,8 +85,8 @@ class Archiver:
 def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], Record]:
     """Return a function that takes a file name, and returns the warcinfo record of the file.
 
-    The record has the software and the settings of the crawl, and the name of *robot*, for which
-    the crawl decides. *began* is the start of the crawl, in seconds since the epoch.
+    The record has the software and the settings of the crawl, and *robot*, the name for which the
+    crawl decides. *began* is the start of the crawl, in seconds since the epoch.
     """
     settings = crawler.settings
     told = {

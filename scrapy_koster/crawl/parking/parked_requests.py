@@ -116,7 +116,7 @@ class ParkedRequests:
     def waiting_in(self, name: str) -> int:
         """Return the number of requests that wait in the queue of *name*, a site or a host.
 
-        The result is 0 if the queue is open, so that all its requests can come out.
+        The result is 0 if the queue is open for all its requests.
         """
         queue = self._queues.get(name)
         return 0 if queue is None or self._open.get(queue) is False else len(queue.heap)

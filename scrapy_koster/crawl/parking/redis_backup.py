@@ -7,7 +7,8 @@ Redis has a set of the names of workers. A worker has a lease, which expires, an
   expired. A worker that was only suspended drops these requests.
 
 Only the serializer of scrapy-redis writes and reads requests. Calls are synchronous, like the calls
-of scrapy-redis. A call waits for about a second at most, except with a Sentinel or a Cluster.
+of scrapy-redis. Connecting and reading wait for a second at most, except with other connection
+pools than that of the client's default, such as those of a Sentinel or a Cluster.
 """
 
 from __future__ import annotations
@@ -284,8 +285,8 @@ class RedisBackup:
         try:
             result = call()
         except Exception as error:  # noqa: BLE001  # the client may be of any class
-            # A ResponseError does not hold back the other requests, because Redis answers: a server
-            # that refuses this call refuses takeovers by other workers, too.
+            # A ResponseError does not hold back the other requests: a server that refuses this call
+            # refuses takeovers, too, so no other worker has these requests.
             if not any(kind.__name__ == "ResponseError" for kind in type(error).__mro__):
                 self._rests_until, self.is_holding = self._clock.now() + REST_SECS, True
             # Log only the class: in the text, a server may quote the password.
