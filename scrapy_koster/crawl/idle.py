@@ -51,6 +51,8 @@ class IdleTimeout:
 
     There are checks only while requests wait in place.
     """
+    has_turns: Callable[[], bool]
+    """Returns whether requests wait for the turn of their host, which is work."""
     is_over: bool = field(default=False, init=False)
     is_closing: bool = field(default=False, init=False)
     is_by_hand: bool = field(default=False, init=False)
@@ -77,8 +79,10 @@ class IdleTimeout:
         self.is_by_hand = self.is_over = True
 
     def idle(self) -> None:
-        """Start the idle time, because the crawl only waits for sites."""
-        if self._timer is None and not (self.is_over or self.is_closing):
+        """Start the idle time, unless requests wait for the turn of their host."""
+        if self.has_turns():
+            self.busy()
+        elif self._timer is None and not (self.is_over or self.is_closing):
             self._timer = self.clock.call_later(self.limit_secs, self._end)
 
     def busy(self) -> None:

@@ -59,6 +59,7 @@ class Sites:
             self.config.idle_limit_secs,
             over=self._give_up_waiting,
             closing=self._close,
+            has_turns=(lambda: False) if self.pacer is None else self.pacer.has_waiting,
         )
 
     def current_step(self, state: SiteState) -> Step:

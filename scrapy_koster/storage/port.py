@@ -147,8 +147,8 @@ class Claiming(Protocol):
         """Reserve *site* for *owner* for *secs* from *now*, unless another owner holds *site*.
 
         If *owner* already holds the site, the claim is prolonged. *now* is in seconds since the
-        epoch; a storage with a clock of its own may ignore *now*. With *unless_known*, a site with a stored
-        copy or failure is not claimed. The call is atomic: two owners cannot both succeed.
+        epoch; a storage with a clock of its own may ignore *now*. With *unless_known*, a site with
+        a stored copy or failure is not claimed. The call is atomic: two owners cannot both succeed.
         """
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:

@@ -20,7 +20,9 @@ def nobody() -> None:
 
 def timeout(limit_secs: float, over: Callable[[], object] = nobody) -> IdleTimeout:
     engine: Any = None
-    return IdleTimeout(Clock(), engine, limit_secs, over=over, closing=nobody)
+    return IdleTimeout(
+        Clock(), engine, limit_secs, over=over, closing=nobody, has_turns=lambda: False
+    )
 
 
 def test_a_long_reason_leaves_room_for_that() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from harness.crawling import Crawl
-from harness.replies import Reply
+from harness.replies import Reply, Reset
 from harness.server import Server, Site
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
@@ -51,6 +51,13 @@ async def test_an_outage_is_not_that(
     urls = [site.url("/private"), failing.url("/a")]
     result = await crawl(urls=urls, settings=settings)
     assert result.finish_reason == "finished"
+
+
+async def test_a_failure_of_a_robots_txt_is_no_other_reason(crawl: Crawl, site: Site) -> None:
+    site.robots = [Reset(), Reply(body=RULES)]
+    result = await crawl(urls=[site.url("/private")], settings={"KOSTER_DEFER_FIRST_SECS": 0.2})
+    assert site.asked("/robots.txt") == 2
+    assert result.finish_reason == FORBIDDEN
 
 
 def test_an_error_of_start_is_not_that() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.fleet import work
-from harness.replies import Reply
+from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from harness.storages import place_of
 from harness.virtual import time
@@ -164,6 +164,33 @@ async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
     assert len(result.fetched) == 2
     times = {asked.target: asked.at for asked in site.requests}
     assert times["/next"] - times["/slow"] >= 0.6
+
+
+@pytest.mark.promise("docs/pacing.md", "a redirect on the host belongs to the same visit")
+async def test_a_redirect_on_the_host_is_the_same_visit(crawl: Crawl, server: Server) -> None:
+    """A robots.txt that leads from http to https, at a delay longer than KOSTER_TIMEOUT_SECS."""
+    http, https = server.site(), server.site("https")
+    http.robots, https.robots = redirect(https.url("/robots.txt")), robots(1.5)
+    settings = OBEY | {"KOSTER_TIMEOUT_SECS": 1, "KOSTER_DEFER_LIMIT_SECS": 1}
+    arguments = {"more": [http.url("/a")]}
+    result = await crawl(Busy, urls=[https.url("/0")], settings=settings, arguments=arguments)
+    assert not result.refused
+    assert http.pages_asked == ["/a", "/a?again"]
+    assert (http.asked("/robots.txt"), https.asked("/robots.txt")) == (1, 2)
+    pages = [asked for asked in http.requests if asked.path == "/a"]
+    assert pages[0].at - https.requests[-1].at >= 1.5 - EARLY_SECS
+
+
+@pytest.mark.promise("docs/access.md", "requests that wait for sites, not for a Crawl-delay")
+async def test_a_crawl_with_a_delay_is_not_idle(crawl: Crawl, server: Server) -> None:
+    """A failing site is not given up between two visits to another host."""
+    paced, failing = server.site(), server.site(host="127.0.0.2")
+    paced.robots, failing.robots = robots(0.6), [*[Reply(503)] * 3, Reply(body=robots())]
+    settings = OBEY | {"KOSTER_IDLE_LIMIT_SECS": 0.2, "KOSTER_DEFER_FIRST_SECS": 0.2}
+    urls = [*paced.urls(4), failing.url("/a")]
+    result = await crawl(urls=urls, settings=settings)
+    assert not result.refused
+    assert sorted(result.fetched) == sorted(urls)
 
 
 # Several at once.

@@ -75,6 +75,8 @@ class Watch:
         self.found: Broken | None = None
         self._flights: dict[Site, list[Flight]] = {}
         self._visited: dict[str, Visit] = {}
+        self._led: set[tuple[Process, str]] = set()
+        """Where a robots.txt has led on its host: to the same visit."""
         self._served: dict[str, set[tuple[int, bytes]]] = {}
         self._differed_at = -1000.0
         """When a process last asked while a clock was wrong: it may have taken another's claim."""
@@ -95,6 +97,9 @@ class Watch:
         if urlsplit(request.url).path.endswith(".txt"):
             body = response.body if response.status == 200 else b""
             self._served.setdefault(request.url, set()).add((response.status, body))
+            leads_to = response.headers.get("Location", b"").decode()
+            if _origin(leads_to) == _origin(request.url):
+                self._led.add((process, leads_to))
 
     def page(self, process: Process, request: Request) -> None:
         """A page is fetched: is it allowed by what this process knows?"""
@@ -126,6 +131,8 @@ class Watch:
 
     def _visits(self, process: Process, state: SiteState | None, request: Request) -> None:
         """Something is sent: is it as long after the last as its host asks for?"""
+        if (process, request.url) in self._led:
+            return
         host = _origin(request.url)
         if urlsplit(request.url).path.endswith(".txt") and not self._remembers(process, state):
             state = None
@@ -211,6 +218,9 @@ class Watch:
         self._history.tell(process, "asks", site)
         if process.dead:
             return
+        self._led = {
+            (by, url) for by, url in self._led if by is not process or _origin(url) != str(site)
+        }
         flights = self._flights.setdefault(site, [])
         flights[:] = [each for each in flights if not each.process.dead]
         if any(each.process is process for each in flights):

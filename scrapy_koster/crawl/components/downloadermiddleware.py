@@ -16,6 +16,7 @@ from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
+from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsUnavailable
 from scrapy_koster.crawl.fetching.room import is_of_scrapy
 from scrapy_koster.crawl.messages.log import Log
@@ -127,14 +128,15 @@ class KosterMiddleware:
 
     def process_exception(
         self,
-        request: Request,  # noqa: ARG002  # Scrapy passes it by name
+        request: Request,
         exception: Exception,
     ) -> None:
         """Note *exception* for the finish reason, and log a defect of KOSTER_PARSER once.
 
         The errback of *request* gets *exception*.
         """
-        self._parts.finish.ended_with(exception)
+        if not is_for_robots_txt(request):
+            self._parts.finish.ended_with(exception)
         if isinstance(exception, ParserDefectError) and self._log.is_first("defect"):
             self._log.defect(
                 "KOSTER_PARSER = %(parser)s has a defect. Requests whose robots.txt it cannot"

@@ -187,8 +187,7 @@ class DeferringScheduler(BaseScheduler):
         sites, idle_timeout = self._sites, self._sites.idle_timeout
         if self._parked or idle_timeout.in_place:
             idle_timeout.idle()
-            is_paced = self._pacer is not None and self._pacer.has_waiting()
-            is_over = idle_timeout.is_over and not sites.is_retrieving() and not is_paced
+            is_over = idle_timeout.is_over and not sites.is_retrieving()
             if not (self._parked.is_kept and is_over):
                 raise DontCloseSpider
         elif self._backup is not None and self._backup.others_wait():

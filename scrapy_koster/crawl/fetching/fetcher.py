@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from contextlib import AsyncExitStack, nullcontext, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import TYPE_CHECKING
@@ -127,17 +127,22 @@ class Fetcher:
         return NoAnswer(error_text(error), no_such_host=no_such_host)
 
     async def _follow(
-        self, site: Site, transfer: Transfer, first: AsyncExitStack
+        self, site: Site, transfer: Transfer, visit: AsyncExitStack
     ) -> Answer | NoAnswer:
         # 3.1: "a robot should follow the redirects until a resource can be found". The rules apply
         # to *site*, not to the sites of the redirects.
         url, network = site.robots_url, ""
+        host = urlsplit(url).hostname
         for hop in range(self.config.redirect_max + 1):
-            if hop and _leads_inside(urlsplit(url).hostname, network):
+            last_host, host = host, urlsplit(url).hostname
+            if hop and _leads_inside(host, network):
                 return NoAnswer(_INSIDE.format(printable(url)))
             try:
-                async with (self.visit(site, url) or nullcontext()) if hop else first:
-                    answer = await transfer.get(url)
+                if host != last_host:  # a redirect on the same host belongs to the same visit
+                    await visit.aclose()
+                    if turn := self.visit(site, url):
+                        await visit.enter_async_context(turn)
+                answer = await transfer.get(url)
             except CannotResolveHostError as error:
                 # The error does not show that the site's host is unknown if the lookup was
                 # cancelled, if the request used a proxy, or after a redirect.
@@ -153,7 +158,7 @@ class Fetcher:
                 self.crawler.stats.inc_value("robotstxt/response_count")
                 self.crawler.stats.inc_value(f"robotstxt/response_status_count/{answer.status}")
                 return answer
-            network = network_of(urlsplit(url).hostname or "") or network_of(transfer.address)
+            network = network_of(host or "") or network_of(transfer.address)
             url = target
         return NoAnswer(f"more than {self.config.redirect_max} redirects")
 

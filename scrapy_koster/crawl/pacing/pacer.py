@@ -211,8 +211,13 @@ class Pacer:
         return host if decision.allowed else None
 
     def has_waiting(self) -> bool:
-        """Return whether requests wait for a host. Log a long wait: the crawl is idle."""
-        waiting = [host for host in self._hosts.values() if self._is_awaited(host)]
+        """Return whether requests for pages wait for a host. Log a long wait: the crawl is idle."""
+        waiting = [
+            host
+            for host in self._hosts.values()
+            if self._parked.waiting_in(host.name)
+            or any(isinstance(visitor, Request) for visitor in host.waiters.values())
+        ]
         now = self._clock.now()
         if waiting and now >= self._tell_at:
             first = min(waiting, key=lambda host: host.next_visit)
