@@ -111,7 +111,7 @@ class Enforcement:
     async def settled(self, state: SiteState, request: Request, *, cached: bool) -> Step:
         """Return the step by which *request* is decided. Waits for the site if necessary.
 
-        *cached* is whether the page of *request* comes from the HTTP cache.
+        With *cached*, the last copy decides in a crawl from the HTTP cache.
         """
         replay = self._parts.replay
         if cached and replay is not None and replay.cache is not None:  # the last copy decides

@@ -21,4 +21,7 @@ class RobotsForbidden(_Refused):
 
 
 class RobotsUnavailable(_Refused):
-    """The robots.txt could not be retrieved (3.1). ``verdict`` has the reason."""
+    """No robots.txt decides, for example because it could not be retrieved (3.1).
+
+    ``verdict`` has the reason.
+    """

@@ -30,7 +30,7 @@ An action decides the waiting requests, depending on where they wait (``Fates``)
 closes, a request that waits in place, inside the downloader, is refused, because the crawl cannot
 end while the request waits. A request in the scheduler stays parked until
 ``DeferringScheduler.close`` keeps or drops the request. If the queue is kept for the next run
-(JOBDIR, scrapy-redis), IDLE does not refuse parked requests.
+(JOBDIR, scrapy-redis), IDLE refuses only parked requests that are not in the file of the JOBDIR.
 
 docs/architecture.md shows ``TABLE`` and ``FATES``. ``python -m harness.state_tables`` prints both,
 with tests/ on the path.
@@ -102,7 +102,7 @@ class Action(Enum):
     LET_GO = "requests go on"
     REFUSE = "requests are refused"
     GIVE_UP = "requests are given up"
-    HOLD = "requests are handed back"
+    HOLD = "waits in place end"
 
 
 class Fate(Enum):
@@ -182,7 +182,7 @@ class Facts(NamedTuple):
     usage: UsageLines | None = None
     """The usage preferences in the file. None without such lines, or if the crawl ignores them."""
     defect: TwistedFailure | None = None
-    """The error of a component of the crawl, if ``known`` is a Failure with ``is_defect``."""
+    """The last error of a component. It counts if ``known`` is a Failure with ``is_defect``."""
 
 
 @dataclass(eq=False, slots=True)

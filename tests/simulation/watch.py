@@ -97,7 +97,7 @@ class Watch:
         if urlsplit(request.url).path.endswith(".txt"):
             body = response.body if response.status == 200 else b""
             self._served.setdefault(request.url, set()).add((response.status, body))
-            leads_to = response.headers.get("Location", b"").decode()
+            leads_to = (response.headers.get("Location") or b"").decode()
             if _origin(leads_to) == _origin(request.url):
                 self._led.add((process, leads_to))
 

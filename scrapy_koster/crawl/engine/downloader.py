@@ -29,7 +29,7 @@ class _Checking:
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._hooks = belonging(crawler, SendingHooks, SendingHooks)
         self._hooks.begin_calls()
-        # If Scrapy does not have this name, the crawl stops when the spider opens.
+        # If Scrapy does not have this name, ``DeferringScheduler.open`` stops the crawl.
         if hasattr(getattr(self, "handlers", None), "download_request_async"):
             self.handlers = _CheckedHandlers(self.handlers, self._hooks)
 

@@ -56,7 +56,7 @@ class SendingHooks:
 
     def __init__(self) -> None:
         self.check: Callable[[Request], object] = lambda _: None
-        """Raises IgnoreRequest for a request that has become forbidden."""
+        """Raises an error for a request that has become forbidden (``Enforcement``)."""
         self.visit: Callable[[Request], AbstractAsyncContextManager[None] | None] = lambda _: None
         """Returns the context in which a request is sent, or None for no context."""
         self.are_called = False

@@ -199,7 +199,6 @@ class Retriever:
         self.announcer.learnt(state.site, known, result)
         await self.store.put(state.site, known)
         self._learn(state, known, await self._read(state, last_copy(known), page))
-        self._step(state)  # sets ``state.step`` by the new facts
 
     def _learn(self, state: SiteState, known: Known, facts: Facts) -> None:
         """Learn *known*, the result of a fetch, with the *facts* in its file.

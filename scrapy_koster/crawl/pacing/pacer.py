@@ -77,7 +77,7 @@ class Host:
 
     name: str
     gap: float = 0.0
-    """Seconds between two visits: the longest delay of the sites, or a longer DOWNLOAD_DELAY."""
+    """Seconds between two visits: the longest delay in this crawl, or a longer DOWNLOAD_DELAY."""
     next_visit: Instant = LONG_AGO
     turn: object | None = None
     """The visitor with the turn, or None. ``_PARKED``: the next parked request that comes out."""

@@ -42,11 +42,11 @@ class SiteQueue:
 class ParkedRequests:
     """The queues of requests that wait for a site or a host.
 
-    A queue is ordered by priority, then by time. With a JOBDIR, the requests are in a file, except
-    requests that cannot be written. When a site opens, its requests come out only as the downloader
-    has room, so that the other requests stay in the file if the process is killed.
+    A queue is ordered by priority, then by the time of parking. With a JOBDIR, the requests are in
+    a file, except requests that cannot be written. When a site opens, its requests come out only as
+    the downloader has room, so that the others stay in the file if the process is killed.
 
-    No request waits here before a scheduler calls ``open``.
+    No request is parked before a scheduler calls ``open``.
     """
 
     def __init__(self, crawler: Crawler, *, file: ParkedFile, engine: Engine) -> None:
@@ -67,7 +67,7 @@ class ParkedRequests:
         self._backup: RedisBackup | None = None
         self.is_open = self.is_kept = False
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
-        """Requests to refuse with a failure, unless a newer copy of their robots.txt decides."""
+        """Requests to refuse with a failure, unless their site has a valid step."""
 
     def __len__(self) -> int:
         return self.by_name().total()
@@ -144,7 +144,7 @@ class ParkedRequests:
             self._open[queue] = False
 
     def let_one_out(self, name: str) -> None:
-        """Let one request in the queue of *name*, a host, come out next, before open queues."""
+        """Let one request in the queue of *name*, a host, come out before other queues."""
         if queue := self._queues.get(name):
             self._open.setdefault(queue, True)
             self._open.move_to_end(queue, last=False)
