@@ -22,7 +22,7 @@ CLIENTS_MOST = 64
 WINDOWS_SECS = (1, 10, 60)
 DAY_SECS = 86400
 DAYS_MOST = 400
-"""Days per robot with their own counts, at most."""
+"""At most this many days per robot are counted apart."""
 NO_DAY = -1
 """Key of the count for all days beyond DAYS_MOST."""
 

@@ -149,7 +149,7 @@ class Enforcement:
             return
         robot, known = self._robot.decided_by(request), state.known
         self.check_host(request, state, robot)
-        # A copy that has expired since ``enforce`` decides, too. Without a copy, the first decision
+        # A copy decides even if it expired after ``enforce``. Without a copy, the first decision
         # stays: the site has failed.
         if isinstance(known, Copy) and not is_robots_txt(request.url):
             self._enforced(request, state, robot, Obey(known, known.expires))

@@ -98,7 +98,7 @@ def overrides(value: Any) -> tuple[Override, ...]:
 
 
 def class_with(*has: str, default: str, is_not: str = "") -> Setting:
-    """Return the setting of a class, or of its path.
+    """Return a setting whose value is a class, or the path of a class.
 
     The class must have the attributes *has*. Neither the class nor a base class may be in the
     module *is_not*.

@@ -41,8 +41,8 @@ def stated_life(headers: Mapping[str, str], *, now: float) -> float | None:
     directives = list(_directives(headers))
     if any(name in ("no-cache", "no-store") for name, _ in directives):
         return 0.0
-    # RFC 9111 5.3: Expires is ignored if there is a max-age. RFC 9111 4.2.1:
-    # of conflicting values the most restrictive counts.
+    # RFC 9111 5.3: Expires is ignored if there is a max-age. Of several, the
+    # shortest counts (RFC 9111 4.2.1: the first, or the response is stale).
     ages = [_seconds(value) for name, value in directives if name == "max-age"]
     lives = [secs for secs in ages if secs is not None]
     return min(lives) - _age(headers) if lives else _life_to_expires(headers, now=now)

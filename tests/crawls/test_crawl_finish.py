@@ -10,6 +10,7 @@ from harness.replies import Reply, Reset
 from harness.server import Server, Site
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.crawl.finish import Finish
@@ -64,5 +65,8 @@ def test_an_error_of_start_is_not_that() -> None:
     crawler = Crawler(Spider)
     finish = Finish(crawler)
     finish.ended_with(RobotsForbidden(None))  # type: ignore[arg-type]
+    crawler.signals.send_catch_log(signals.spider_error, response=object())  # of an errback
+    [(_, raised)] = crawler.signals.send_catch_log(signals.spider_idle)
+    assert isinstance(raised.value, CloseSpider)
     crawler.signals.send_catch_log(signals.spider_error, response=None)
     [] = crawler.signals.send_catch_log(signals.spider_idle)

@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import sys
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,37 @@ async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) 
     assert pictures.asked("/robots.txt") == 1
     assert pictures.pages_asked == []
     assert len(result.fetched) == 40
+
+
+class OnePicture(RecordingSpider):
+    """The first page has a picture, which its callback waits for while the others are fetched."""
+
+    picture = ""
+    more: Sequence[str] = ()
+
+    async def parse(self, response: Response, **arguments: Any) -> AsyncIterator[Request]:
+        self.fetched.append(response.url)
+        if response.url.endswith("/0"):
+            for url in self.more:
+                yield Request(url, priority=url.endswith("/slow"))
+            picture = await self.crawler.engine.download_async(Request(self.picture))
+            self.fetched.append(picture.url)
+
+
+@pytest.mark.promise("docs/access.md", "the picture of a failed site waits while a page is fetched")
+async def test_a_picture_waits_while_a_page_is_fetched(crawl: Crawl, server: Server) -> None:
+    """A download longer than the idle limit is work."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = [Reply(503), Reply(503), Reply(body="")]
+    site.page("/slow", Reply(body="", delay=IDLE_SECS + 1.5))
+    retries = {"KOSTER_DEFER_FIRST_SECS": IDLE_SECS / 2, "KOSTER_DEFER_MAX_SECS": IDLE_SECS}
+    settings = SOON | retries
+    more = [site.url("/slow"), *site.urls(4)]
+    arguments = {"picture": pictures.url("/picture"), "more": more}
+    urls = [site.url("/0")]
+    result = await crawl(OnePicture, urls=urls, settings=settings, arguments=arguments)
+    assert pictures.pages_asked == ["/picture"]
+    assert sorted(result.fetched) == sorted([*urls, *more, pictures.url("/picture")])
 
 
 @pytest.mark.promise("docs/access.md", "with another scheduler they do")

@@ -68,7 +68,7 @@ class RoomyHandler:
         return f"RoomyHandler({self._scheme!r}, {self._handler!r})"
 
     def __call__(self, crawler: Crawler) -> Any:
-        """Return the handler, with more connections, for robots.txt, if their number is limited."""
+        """Return the handler. If its connections are limited, it gets more, for robots.txt."""
         settings = crawler.settings
         handler = self._handler or load_object(settings["DOWNLOAD_HANDLERS_BASE"][self._scheme])
         places = settings.getint("CONCURRENT_REQUESTS")

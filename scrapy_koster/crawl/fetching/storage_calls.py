@@ -123,7 +123,7 @@ class StorageCalls:
 
         If the visit can begin now, the storage records it, so that the visits of all processes are
         *secs* apart. With *begun*, the visit has begun already, and is recorded in any case. If the
-        storage has no visits (``Pacing``), returns 0. If a storage fails after successful calls,
+        storage is no ``Pacing``, returns 0. If a storage fails after successful calls,
         the visits of other processes are unknown. Then no visit begins until the storage answers,
         for KOSTER_DEFER_LIMIT_SECS at most.
         """
