@@ -122,6 +122,7 @@ async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
     await crawl.until(lambda: len(healthy.pages_asked) == 60)
     spider: Any = running.crawler.spider
     await crawl.until(lambda: len(spider.refused) == 20)
+    await crawl.until(lambda: not running.crawler.engine.downloader.active)
     result = await running.stop()
     assert sum(url.startswith(healthy.url()) for url in result.fetched) == 60
     assert not any(site.pages_asked for site in paced)
