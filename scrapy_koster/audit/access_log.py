@@ -17,8 +17,8 @@ from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.logfile import Lines, LogError
 from scrapy_koster.audit.naming import HEADER_CHARS, Namer
 from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, Row, TextFormat, decoded
-from scrapy_koster.audit.times import seconds_or_none
-from scrapy_koster.audit.w3clines import W3cFormat, is_w3c
+from scrapy_koster.audit.times import seconds_of
+from scrapy_koster.audit.w3clines import BEGINNING, W3cFormat
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 
@@ -90,7 +90,7 @@ class AccessLog:
         self._names = names
         self._format = given
         self._hosts = None if site is None else {"", site.host, f"{site.host}:{site.port}"}
-        self._time = lru_cache(_TIMES_KEPT)(seconds_or_none)
+        self._time = lru_cache(_TIMES_KEPT)(seconds_of)
 
     def first_secs(self) -> float:
         """Return the time of the first readable line, or minus infinity if no line can be read."""
@@ -123,7 +123,7 @@ class AccessLog:
         if self._format is not None:
             return self._format
         start = piece[: piece.rfind(b"\n", 0, _SAMPLE_BYTES) + 1]
-        if is_w3c(start):
+        if BEGINNING.match(start):
             return W3cFormat()
         formats: list[Format] = [COMMON, JsonFormat(), BALANCER]
         # The format that reads the most lines. If several do, the first in the list.

@@ -79,11 +79,7 @@ class Ranges:
         self._networks = networks
         self._is_inside = lru_cache(_CLIENTS_KEPT)(self._inside)
 
-    def has(self, name: str) -> bool:
-        """Return whether the ranges of the robot *name* are known."""
-        return self._of(name) is not None
-
-    def _of(self, name: str) -> list[Any] | None:
+    def ranges_of(self, name: str) -> list[Any] | None:
         """Return the ranges of *name* or of a prefix (googlebot for googlebot-image), or None."""
         parts = name.split("-")
         starts = ("-".join(parts[:n]) for n in range(len(parts), 0, -1))
@@ -94,7 +90,7 @@ class Ranges:
 
         Returns False for a host name, which is not resolved.
         """
-        if (networks := self._of(name)) is None:
+        if (networks := self.ranges_of(name)) is None:
             return None
         try:
             address = ip_address(decoded(client).strip("[]"))

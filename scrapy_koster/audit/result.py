@@ -160,7 +160,7 @@ class Result:
         """Return whether the robot came from its published ranges, or None if none are known."""
         if robot.name != robot.token:
             return False
-        return True if self.ranges is not None and self.ranges.has(robot.name) else None
+        return True if self.ranges is not None and self.ranges.ranges_of(robot.name) else None
 
     def _violated_rules(self, robot: AuditedRobot) -> list[dict[str, Any]]:
         found = [self._violated_rule(*item) for item in robot.violated.items()]

@@ -27,43 +27,37 @@ _SECS = re.compile(r"\d{1,20}(?:\.\d{1,9})?", re.ASCII)
 _MOST_SECS = 1e11
 
 
-def seconds_of(time: Time) -> int:
-    """Return *time* in whole seconds since the epoch. Raises ValueError or OverflowError.
+def seconds_of(time: Time) -> int | None:
+    """Return *time* in whole seconds since the epoch, or None for an invalid time.
 
     The formats are 21/Nov/2026:20:00:00 +0000 (Apache, nginx), 2026-11-21T20:00:00+00:00, and a
     number of seconds or smaller units since the epoch. A time without an offset is in UTC.
     """
-    if isinstance(time, (int, float)):
-        return _scaled(time)
-    text = decoded(time)
-    if match := _COMMON.fullmatch(text) or _ISO.fullmatch(text):
-        found = match.groupdict("0")
-        name = found.get("name", "").lower()
-        if name and name not in _MONTHS:
-            raise ValueError(f"no such month: {name}")
-        month = _MONTHS.index(name) + 1 if name else int(found["month"])
-        date = int(found["year"]), month, int(found["day"])
-        # A leap second counts as second 59.
-        clock = int(found["hour"]), int(found["minute"]), min(int(found["second"]), 59)
-        at = datetime(*date, *clock, tzinfo=timezone.utc)
-        offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"]))
-        return int((at + offset if found["sign"] == "-" else at - offset).timestamp())
-    if _SECS.fullmatch(text):
-        return _scaled(float(text))
-    raise ValueError("no time")
+    try:
+        if isinstance(time, (int, float)):
+            return _scaled(time)
+        text = decoded(time)
+        if match := _COMMON.fullmatch(text) or _ISO.fullmatch(text):
+            return _calendar(match.groupdict("0"))
+        return _scaled(float(text)) if _SECS.fullmatch(text) else None
+    except (ValueError, OverflowError, TypeError):
+        return None
 
 
-def _scaled(number: float) -> int:
+def _calendar(found: dict[str, str]) -> int:
+    name = found.get("name", "").lower()
+    month = _MONTHS.index(name) + 1 if name else int(found["month"])
+    date = int(found["year"]), month, int(found["day"])
+    # A leap second counts as second 59.
+    clock = int(found["hour"]), int(found["minute"]), min(int(found["second"]), 59)
+    at = datetime(*date, *clock, tzinfo=timezone.utc)
+    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"]))
+    return int((at + offset if found["sign"] == "-" else at - offset).timestamp())
+
+
+def _scaled(number: float) -> int | None:
     if not 0 <= number < 1e20:  # NaN is no time, either
-        raise ValueError("no time")
+        return None
     while number >= _MOST_SECS:
         number /= 1000
     return int(number)
-
-
-def seconds_or_none(time: Time) -> int | None:
-    """Return *time* in whole seconds since the epoch, or None for an invalid time."""
-    try:
-        return seconds_of(time)
-    except (ValueError, OverflowError, TypeError):
-        return None

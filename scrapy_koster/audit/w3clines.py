@@ -13,9 +13,10 @@ DIRECTIVE = re.compile(rb"^#[^\n]*\n", re.MULTILINE)
 """A directive: www.w3.org/TR/WD-logfile."""
 
 _FIELDS = re.compile(rb"#Fields:[ \t]*([^\n]*)\n", re.IGNORECASE)
-_BEGIN = re.compile(
+BEGINNING = re.compile(
     rb"#(?:Fields|Version|Software|Date|Start-Date|End-Date|Remark):", re.IGNORECASE
 )
+"""Matches a log that begins with a directive of this format."""
 _WANTED = (
     (b"c-ip",),
     (b"date",),
@@ -31,11 +32,6 @@ _WANTED = (
 """Names of the fields of a visit, in the order of ``row``. If a field has several names, the first
 of these names in the log is used."""
 _FIELDS_MOST = 200
-
-
-def is_w3c(start: bytes) -> bool:
-    """Return whether a log begins with a directive of this format."""
-    return _BEGIN.match(start) is not None
 
 
 class W3cFormat:

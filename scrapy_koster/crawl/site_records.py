@@ -29,9 +29,6 @@ class SiteRecords:
         self._states: OrderedDict[str, SiteState] = OrderedDict()
         """The states by origin, without a default port. The most recently used state is last."""
 
-    def __len__(self) -> int:
-        return len(self._states)
-
     def __iter__(self) -> Iterator[SiteState]:
         return iter(list(self._states.values()))
 

@@ -315,6 +315,6 @@ async def test_memory_is_flat(
             gc.collect()
             blocks.append(sys.getallocatedblocks())
     await driver.sites.close()
-    assert len(driver.sites.records) == ROOM
+    assert len(list(driver.sites.records)) == ROOM
     assert driver.stats.get_value("koster/storage/miss") == sites
     assert max(blocks) - blocks[0] < sites / 10  # one object for each site would be ten times that
