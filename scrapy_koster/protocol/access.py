@@ -265,7 +265,7 @@ def _expiry(life_secs: float | None, status: int, *, now: float, policy: Policy)
     """Return the time when a copy that is received *now* expires.
 
     *life_secs* is the result of ``stated_life``. A stated life is kept within the bounds of the
-    policy. The bounds do not apply to the default life of the policy.
+    policy. The lower bound does not apply to the default life of the policy.
     """
     # 3.4: "If no cache-control directives are present robots should default to
     # an expiry of 7 days."
@@ -275,9 +275,9 @@ def _expiry(life_secs: float | None, status: int, *, now: float, policy: Policy)
 
 
 def _default_life_secs(status: int, policy: Policy) -> float:
-    if standing_stated(status) is Standing.RESTRICTED:
-        return policy.restricted_expiry_secs
-    return policy.expiry_secs
+    is_restricted = standing_stated(status) is Standing.RESTRICTED
+    secs = policy.restricted_expiry_secs if is_restricted else policy.expiry_secs
+    return min(secs, policy.expiry_max_secs)
 
 
 def _validator(headers: Mapping[str, str], name: str) -> str | None:
