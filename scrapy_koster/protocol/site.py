@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -14,8 +15,8 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 class Site:
     """The scheme, host and port of a site (3.1).
 
-    ``host`` is in lower case, an IPv6 address in brackets. ``port`` is given even if it is
-    the default. User information is not part of a site.
+    ``host`` is in lower case, in ASCII if possible (IDNA), an IPv6 address in brackets. ``port`` is
+    given even if it is the default. User information is not part of a site.
     """
 
     scheme: str
@@ -29,10 +30,9 @@ class Site:
 
     def is_named_by(self, host: str) -> bool:
         """Whether *host*, the value of a Host header (RFC 9110, 7.2), names this site."""
-        try:
+        with suppress(ValueError):
             return site_of(f"{self.scheme}://{host}/") == self
-        except ValueError:
-            return False
+        return False
 
     def __str__(self) -> str:
         """The site's origin, without the default port of the scheme."""
@@ -56,6 +56,7 @@ def site_of(url: str) -> Site | None:
         raise ValueError(f"no site in the URL '{printable(url)}': {said}") from None
     if not host:
         raise ValueError(f"no site in the URL '{printable(url)}': it has no host")
-    if ":" in host:
-        host = f"[{host}]"
+    host = f"[{host}]" if ":" in host else host
+    with suppress(UnicodeError):  # Request keeps a host that has no form in ASCII, too
+        host = host if host.isascii() else host.encode("idna").decode()
     return Site(parts.scheme, host, _DEFAULT_PORTS[parts.scheme] if port is None else port)

@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 from scrapy_koster.protocol.site import Site, site_of
 
+LONG = "\u00fc" * 64
+"""A host without a form in ASCII."""
+
 
 @pytest.mark.parametrize(
     ("url", "robots_url"),
@@ -18,6 +21,10 @@ from scrapy_koster.protocol.site import Site, site_of
         pytest.param("http://h:80/", "http://h/robots.txt", id="default-port"),
         pytest.param("HTTP://WWW.Foo.COM/", "http://www.foo.com/robots.txt", id="case"),
         pytest.param("http://[2001:DB8::1]:8001/", "http://[2001:db8::1]:8001/robots.txt", id="v6"),
+        pytest.param(
+            "http://B\u00fccher.example/", "http://xn--bcher-kva.example/robots.txt", id="idna"
+        ),
+        pytest.param(f"http://{LONG}/", f"http://{LONG}/robots.txt", id="no-idna"),
     ],
 )
 def test_robots_url(url: str, robots_url: str) -> None:
