@@ -41,6 +41,10 @@ class Report(Subcommand):
         opts = run.opts
         if opts.json and opts.csv:
             raise UsageError("--json or --csv: standard output takes one of them")
+        if opts.against and not opts.output and (opts.json or opts.csv):
+            raise UsageError(
+                "--against: only a page compares. Add -o FILE, or omit --json and --csv"
+            )
         database = opts.database or _newest(run)
         page = opts.output or (None if opts.json or opts.csv else _PAGE)
         run.try_output(page)

@@ -110,6 +110,8 @@ def test_what_cannot_be_read(robots: Robots, tmp_path: Path) -> None:
 def test_what_is_wrong_usage(robots: Robots, database: Path) -> None:
     both = robots("report", database, "--json", "--csv")
     assert (both.status, "one of them" in both.err) == (2, True)
+    against = robots("report", database, "--json", "--against", database)
+    assert (against.status, "only a page" in against.err) == (2, True)
     assert robots("report", database, "-o", "/dev/null/page.html").status == 2
     database.unlink()
     none = robots("report")
@@ -203,11 +205,12 @@ def test_what_was_let_through_and_missing_is_told(tmp_path: Path) -> None:
     row(tally, "http://a.example").update(outcome=int(Standing.LET_THROUGH), allowed_unavailable=7)
     row(tally, "http://b.example").update(outcome=int(Standing.MISSING))
     refused_whole(tally, "http://b.example", "missing", 1)
-    row(tally, "http://c.example").update(overridden=4, outcome=1)
+    row(tally, "http://c.example").update(overridden=4, outcome=1, usage_dropped=2)
     refused_whole(tally, "http://c.example", "override", 5)
     made = page_about(tmp_path, tally)
     assert "Allowed by your overrides (KOSTER_OVERRIDES): 4" in made
     assert "5 refused by your override (sites: 1)" in made
+    assert "Dropped items (usage preferences): 2" in made
     assert "Allowed: robots.txt is unavailable (KOSTER_UNAVAILABLE): 7" in made
     assert "missing: 1" in made
     assert "Refused requests: 6 " in made

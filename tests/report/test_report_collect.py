@@ -19,7 +19,9 @@ from harness.replies import Reply
 from harness.reports import database_of
 from harness.server import Server, Site
 from scrapy.http import Response
+from scrapy.utils.test import get_crawler
 
+from scrapy_koster import KosterMiddleware
 from scrapy_koster.report.database import DatabaseError, Writer, reading
 from scrapy_koster.report.numbers import Numbers, csv_lines, read
 from scrapy_koster.report.tally import Tally
@@ -164,6 +166,24 @@ async def test_dry_run(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     assert numbers.about["dry_run"] == 1
     assert numbers.refused["rule"] == result.stats["koster/dry_run/forbidden"] == 1
     assert "This was a dry run" in (tmp_path / "page.html").read_text()
+
+
+async def test_a_failure_out_of_the_storage(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    """The next crawl refuses by it, and its report has the reason."""
+    site = server.site()
+    site.robots = Reply(503)
+    page = {"KOSTER_REPORT": str(tmp_path / "page.html"), "KOSTER_UNAVAILABLE": "disallow"}
+    for _ in range(2):
+        result = await crawl(urls=[site.url("/a")], settings=page)
+        row = sites_in(database_of(result.crawler))[site.url("")]
+        assert (row["status"], row["reason"]) == (503, "HTTP 503")
+    assert site.asked("/robots.txt") == 1
+
+
+def test_its_extension_has_to_be_in_the_crawl(tmp_path: Path) -> None:
+    settings = {"ROBOTSTXT_OBEY": True, "KOSTER_REPORT": str(tmp_path / "page.html")}
+    with pytest.raises(ValueError, match="to EXTENSIONS, or use the add-on"):
+        KosterMiddleware.from_crawler(get_crawler(settings_dict=settings))
 
 
 def test_csv(tmp_path: Path) -> None:

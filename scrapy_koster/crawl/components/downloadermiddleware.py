@@ -201,7 +201,7 @@ class KosterMiddleware:
             )
         enabled = {
             load_object(path)
-            for name in ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
+            for name in ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS")
             for path in settings.get_component_priority_dict_with_base(name)
         }
         if RobotsTxtMiddleware in enabled:
@@ -210,6 +210,11 @@ class KosterMiddleware:
                 " read twice, by two standards. Disable it with DOWNLOADER_MIDDLEWARES"
                 ' = {"scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,'
                 " ...}, or use the add-on."
+            )
+        if self._config.report and not any(each.__name__ == "RobotsReport" for each in enabled):
+            raise ValueError(
+                "KOSTER_REPORT: RobotsReport is not in the crawl. Add"
+                ' "scrapy_koster.RobotsReport": 100 to EXTENSIONS, or use the add-on.'
             )
         for kind, order in ((UsageMiddleware, 90), (LinkFilterMiddleware, 1000)):
             if kind.is_on(self._config) and not any(issubclass(each, kind) for each in enabled):

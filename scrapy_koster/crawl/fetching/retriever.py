@@ -272,8 +272,8 @@ class Retriever:
             known = replace(known, since=since)
         facts = await self._read(state, last_copy(known), page)
         state.learn(facts._replace(known=known, source=source))
-        if isinstance(step := self._step(state), Obey):
-            self.announcer.learnt(state.site, step.copy)
+        if not isinstance(step := self._step(state), Ask):
+            self.announcer.learnt(state.site, step.copy if isinstance(step, Obey) else known)
 
     async def _read(self, state: SiteState, copy: Copy | None, page: Request) -> Facts:
         """Return the facts in the file of *copy*, or the known facts if the file is unchanged.
