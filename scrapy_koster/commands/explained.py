@@ -104,7 +104,7 @@ def explain(
     decision = decide(url, robot, state, basis.step, delay=delay, config=config, now=basis.time)
     verdict = decision.verdict()
     rulings, hazard = _rulings(verdict, robot), None
-    if verdict.allowed and rulings:
+    if verdict.allowed and rulings and verdict.override is None:
         watch = checked_watch(basis.parser, robot)
         hazard = watch.hazard(url) if watch else None
     usage = Usage(decision.statements, labels=config.usage.labels)

@@ -277,6 +277,7 @@ def test_explain_names_an_override(robots: Robots) -> None:
     assert (row["allowed"], row["ground"], row["because"]) == (True, "override", why)
     assert row["override"] == {"site": "http://h", "reason": "agreed", "until": "2999-12-31"}
     assert row["draft"]["allowed"] is False
+    assert row["hazard"] is None
     ran, _ = explained(robots, body, url, KOSTER_OVERRIDES=[entry | {"until": "2020-01-01"}])
     assert ran.status == 1
 

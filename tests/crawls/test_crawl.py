@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from harness.crawling import IN_PLACE, Crawl, RecordingSpider, Robots
-from harness.replies import Reply
+from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
@@ -169,16 +169,24 @@ async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server
 
 @pytest.mark.promise("README.md", "KOSTER_DRY_RUN logs and counts refusals, and sends all")
 async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
-    annotated: list[Verdict] = []
+    """A verdict is that of its own request: none after a redirect to an allowed page."""
+    verdicts: dict[str, Verdict | None] = {}
 
     class Looking(RecordingSpider):
         def page(self, response: Response) -> None:
-            annotated.append(response.meta["koster_verdict"])
+            verdicts[response.url] = response.meta.get("koster_verdict")
 
-    site = server.site()
-    site.robots = Reply(body=FORBIDDEN)
-    result = await crawl(Looking, urls=site.urls(5), settings={"KOSTER_DRY_RUN": True})
-    assert len(result.fetched) == 5
-    assert result.stats["koster/dry_run/forbidden"] == 5
+    site, failing = server.site(), server.site()
+    site.robots, failing.robots = "User-agent: *\nDisallow: /page\n", Reply(503)
+    site.page("/page4", redirect(site.url("/allowed")))
+    settings = {"KOSTER_DRY_RUN": True, "KOSTER_UNAVAILABLE": "disallow"}
+    urls = [*site.urls(5), failing.url("/a")]
+    result = await crawl(Looking, urls=urls, settings=settings)
+    assert len(result.fetched) == 6
+    assert result.stats["koster/dry_run/forbidden"] == 6
     assert "robotstxt/forbidden" not in result.stats
-    assert [verdict.line for verdict in annotated] == [2] * 5
+    assert verdicts.pop(site.url("/allowed")) is None
+    assert sorted(verdict.line or 0 for verdict in verdicts.values() if verdict) == [0, 2, 2, 2, 2]
+    assert "Requests refused now: 1. KOSTER_DRY_RUN: they are sent all the same" in "\n".join(
+        result.logged()
+    )

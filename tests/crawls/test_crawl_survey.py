@@ -183,3 +183,12 @@ async def test_no_page_is_fetched_whatever_the_project_has(
     assert spider(result).undecided == {"a downloader middleware answered it": 1}
     assert spider(result).decided == 3
     assert numbers(result)["requests"]["refused"]["rule"] == 1
+
+
+async def test_a_survey_fetches_nothing_that_rfc_9309_forbids(
+    surveys: Surveys, server: Server
+) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nAllow: /\nDisallow: /a\n"
+    [line] = (await surveys.of([site.url("/a")])).warnings
+    assert line.startswith("Allowed 1 page that RFC 9309")

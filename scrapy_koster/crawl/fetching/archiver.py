@@ -13,6 +13,7 @@ from scrapy_koster.archive.record import Record
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.robot import user_agent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +96,7 @@ def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], R
         "format": "WARC File Format 1.1",
         "conformsTo": _CONFORMS_TO,
         "robots": "classic",
-        "http-header-user-agent": str(settings["USER_AGENT"]),
+        "http-header-user-agent": user_agent(crawler),
         "koster-spider": str(getattr(crawler.spider, "name", "")),
         "koster-robot": robot,
         "koster-settings": json.dumps(decisive(settings), default=_path_or_text, sort_keys=True),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _ANYWAY = '. To fetch its pages anyway, set KOSTER_UNAVAILABLE = "allow"'
 _TO_GO_ON = ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS" + _ANYWAY
+_DRY_RUN = ". KOSTER_DRY_RUN: they are sent all the same"
 _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
 # Number of sites logged at INFO, for each kind of message and status. The summary counts all sites.
 _SITES_NAMED = 20
@@ -45,7 +46,7 @@ LINES = {
     "given up": "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
     " %(attempts)d. Refused requests: %(waiting)d%(hint)s",
     "refused": "Refusing requests to %(site)s%(setting)s: its robots.txt cannot be retrieved"
-    " (%(reason)s). Requests refused now: %(waiting)d",
+    " (%(reason)s). Requests refused now: %(waiting)d%(hint)s",
     "let through": "Letting requests to %(site)s through (KOSTER_UNAVAILABLE): its robots.txt"
     " cannot be retrieved (%(reason)s)",
 }
@@ -64,6 +65,7 @@ class Announcer:
         self._log = Log(__name__, crawler)
         self.summary = Summary(crawler, config)
         self.events = Events(crawler)
+        self._is_dry_run = config.dry_run
         self._to_go_on = _TO_GO_ON
         self._epoch = clock_of(crawler).epoch
 
@@ -197,13 +199,14 @@ class Announcer:
                 self._name("let through", state, reason=failure.reason)
             case Refuse(failure) if waiting:
                 self.events.send(signals.site_given_up, site=state.site)
+                hint = _DRY_RUN if self._is_dry_run else ""
                 values: dict[str, object] = {"reason": failure.reason, "waiting": waiting}
                 if self._policy.defers:
-                    hint = "" if failure.no_such_host else self._to_go_on
+                    hint = hint or ("" if failure.no_such_host else self._to_go_on)
                     self._name("given up", state, attempts=failure.attempts, hint=hint, **values)
                 elif before is not now:
                     setting = "" if failure.is_defect else " (KOSTER_UNAVAILABLE)"
-                    self._name("refused", state, setting=setting, **values)
+                    self._name("refused", state, setting=setting, hint=hint, **values)
             case _:
                 pass
 

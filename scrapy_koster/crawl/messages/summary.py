@@ -89,9 +89,10 @@ class Summary:
 
     def write(self) -> None:
         """Log the hazards, the closed sites, and the numbers of sites, requests and copies."""
-        self._write_hazards()
+        is_survey = getattr(self._crawler.spider, "is_survey", False)
+        self._write_hazards("Allowed" if is_survey else "Fetched")
         closed = [self._listed(standing) for standing in self._closed if self._sites[standing]]
-        if closed and not getattr(self._crawler.spider, "is_survey", False):
+        if closed and not is_survey:
             self._log.warning(
                 "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
                 kinds=", ".join(closed),
@@ -119,39 +120,39 @@ class Summary:
         more = ["..."] if count > len(named) else []
         return f"{count} {standing.words} ({', '.join([*named, *more])})"
 
-    def _write_hazards(self) -> None:
+    def _write_hazards(self, verb: str) -> None:
         if hidden := self._hazards.pop(Cause.HIDDEN, 0):
             self._log.warning(
-                "Fetched %(pages)s that rules disallow which neither standard reads, because markup"
+                "%(pages)s that rules disallow which neither standard reads, because markup"
                 " or unusual space hides them. For example %(example)s. Set KOSTER_PARSER ="
                 ' "scrapy_koster.StrictestRobotParser" to refuse them',
-                pages=_pages(hidden),
+                pages=_pages(verb, hidden),
                 example=self._examples[Cause.HIDDEN],
             )
         for cause, _ in self._hazards.most_common(1):
             values = {
-                "pages": _pages(self._hazards.total()),
+                "pages": _pages(verb, self._hazards.total()),
                 "causes": ", ".join(f"{each.value} {n}" for each, n in self._hazards.most_common()),
                 "example": self._examples[cause],
                 "strictest": '"scrapy_koster.StrictestRobotParser"',
             }
             if self._config.parser_is_chosen:
                 self._log.info(
-                    "Fetched %(pages)s that RFC 9309 disallows (%(causes)s). For example"
+                    "%(pages)s that RFC 9309 disallows (%(causes)s). For example"
                     " %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them",
                     **values,
                 )
             else:
                 self._log.warning(
-                    "Fetched %(pages)s that RFC 9309, today's standard, disallows (%(causes)s). For"
+                    "%(pages)s that RFC 9309, today's standard, disallows (%(causes)s). For"
                     " example %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them, or to"
                     ' "scrapy_koster.KosterRobotParser" to obey the draft without this warning',
                     **values,
                 )
 
 
-def _pages(count: int) -> str:
-    return "1 page" if count == 1 else f"{count} pages"
+def _pages(verb: str, count: int) -> str:
+    return f"{verb} 1 page" if count == 1 else f"{verb} {count} pages"
 
 
 def _place_of(config: Config) -> str:

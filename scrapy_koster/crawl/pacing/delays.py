@@ -87,7 +87,10 @@ class Delays:
         secs = self._kept(delay)
         self._stats.inc_value("koster/crawl_delay/sites")
         if self._pace.too_long(delay):
-            what = "Its pages are refused, because that is more than KOSTER_CRAWL_DELAY_MAX_SECS"
+            verb = "would be" if self._dry_run else "are"
+            what = (
+                f"Its pages {verb} refused, because that is more than KOSTER_CRAWL_DELAY_MAX_SECS"
+            )
         elif secs < delay.secs:
             self._stats.inc_value("koster/crawl_delay/clamped")
             what = f"The crawl waits {secs:g} s instead (KOSTER_CRAWL_DELAY_MAX_SECS)"
