@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from harness.crawling import Crawl
 
-from scrapy_koster.crawl.fetching.fetcher import network_of
+from scrapy_koster.crawl.fetching.fetcher import _is_unknown, network_of
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,9 @@ def test_the_network_of_an_address(hosts: str, network: str) -> None:
 @pytest.mark.parametrize("host", ["", "a\0b", "é", "x" * 300])
 def test_what_is_no_address(host: str) -> None:
     assert network_of(host) == ""
+
+
+async def test_a_host_that_resolves_is_not_unknown(crawl: Crawl) -> None:
+    """Scrapy may say of it that it cannot be resolved, if its own resolver fails."""
+    assert not await _is_unknown("http://127.0.0.1/robots.txt")
+    assert await _is_unknown("http://no-such-host.invalid/robots.txt")

@@ -95,3 +95,13 @@ async def test_what_is_returned(crawl: Crawl, server: Server) -> None:
     found = vars(result.crawler.spider)["found"]
     assert found == [maps, maps, maps, [], RobotsUnavailable, ValueError]
     assert site.asked("/robots.txt") == 2  # once as the target of a redirect
+
+
+class Wrong(RobotsSitemapMixin, SitemapSpider):
+    name = "wrong"
+    sitemap_urls = ("ftp://example.com/robots.txt",)
+
+
+async def test_an_error_is_logged(crawl: Crawl) -> None:
+    with pytest.raises(AssertionError, match="Error while looking up the sitemaps of ftp://exam"):
+        await crawl(Wrong)

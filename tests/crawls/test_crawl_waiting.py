@@ -8,6 +8,7 @@ import random
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -147,18 +148,23 @@ class OnePicture(RecordingSpider):
 
 @pytest.mark.promise("docs/access.md", "the picture of a failed site waits while a page is fetched")
 async def test_a_picture_waits_while_a_page_is_fetched(crawl: Crawl, server: Server) -> None:
-    """A download longer than the idle limit is work."""
+    """A download longer than the idle limit is work. Then there is one place again, not two."""
     site, pictures = server.site(), server.site(host="127.0.0.2")
+    hosts = [server.site(host=f"127.0.1.{n}") for n in range(4)]
+    for host in hosts:
+        host.pages(Reply(body="", delay=0.3))
     pictures.robots = [Reply(503), Reply(503), Reply(body="")]
     site.page("/slow", Reply(body="", delay=IDLE_SECS + 1.5))
     retries = {"KOSTER_DEFER_FIRST_SECS": IDLE_SECS / 2, "KOSTER_DEFER_MAX_SECS": IDLE_SECS}
-    settings = SOON | retries
-    more = [site.url("/slow"), *site.urls(4)]
+    settings = SOON | retries | {"CONCURRENT_REQUESTS": 1}
+    more = [site.url("/slow"), *(host.url("/page") for host in hosts)]
     arguments = {"picture": pictures.url("/picture"), "more": more}
     urls = [site.url("/0")]
     result = await crawl(OnePicture, urls=urls, settings=settings, arguments=arguments)
     assert pictures.pages_asked == ["/picture"]
     assert sorted(result.fetched) == sorted([*urls, *more, pictures.url("/picture")])
+    times = sorted(asked.at for host in hosts for asked in host.requests if asked.path == "/page")
+    assert min(later - earlier for earlier, later in pairwise(times)) >= 0.29
 
 
 @pytest.mark.promise("docs/access.md", "with another scheduler they do")
