@@ -118,7 +118,8 @@ CHECKS = {
               "Put the record with the shorter name first."),
         # The records.
         Check("K030", _WARNING, BOTH, "3.3", "B15",
-              "No rule follows the User-agent lines: they are not a record.",
+              "No rule follows the User-agent lines: for the draft they are not a record, "
+              "for RFC 9309 they allow all pages.",
               'Add rules, or "Disallow:" to allow all pages.'),
         Check("K031", _WARNING, _DRAFT, "3.2, 3.3", "B12",
               "There is a blank line in a record: some readers end the record here.",

@@ -33,7 +33,7 @@ def seen_outside(sources: list[SourceLine], records: list[Record]) -> Iterator[S
     end = records[-1].rules[-1].number if records else 0
     for source in sources:
         if source.field == AGENT and source.number > end:
-            said = "no rule follows: the robots named from here on have no record"
+            said = "no rule follows: not a record for the draft, no limit for RFC 9309"
             yield Seen("K030", source.number, source.column, said)
             return
 

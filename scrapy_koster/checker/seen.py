@@ -195,6 +195,9 @@ _FIELD_MAX = 20
 
 def _meant(field: bytes) -> bytes | None:
     """Return the known field that *field* probably misspells, or None (B9)."""
+    for name in _SPELT.values():
+        if field.startswith(name.lower()) and field[len(name) :].isalpha():  # Disallowed
+            return name
     return _MEANT.get(_spelt(field)) if len(field) <= _FIELD_MAX else None
 
 

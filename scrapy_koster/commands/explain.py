@@ -104,6 +104,7 @@ def _bases(run: Run, urls: list[str]) -> tuple[Mapping[str, Basis | None], str]:
     opts, config = run.opts, run.config
     if opts.at is not None:
         at, folder = time_of(opts.at), run.archive("scrapy robots explain --at")
+        at += 0.999 if at.is_integer() else 0.0  # times are printed without their fraction
         archived = {
             url: archived_basis(folder, site_named(url), at, settings=run.settings) for url in urls
         }

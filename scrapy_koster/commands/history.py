@@ -64,10 +64,10 @@ def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> I
         return
     yield bold(str(site))
     yield from table(_COLUMNS, [[each[key] for key in _KEYS] for each in facts])
-    failures = [(each.at, each.known) for each in outcomes if isinstance(each.known, Failure)]
-    if failures:
-        at, last = failures[-1]
-        yield f"failures: {len(failures)}, the last at {utc(at)}: {printable(last.reason)}"
+    known = (outcome.known for outcome in outcomes)
+    if failures := {each.asked: each.reason for each in known if isinstance(each, Failure)}:
+        at, reason = max(failures.items())
+        yield f"failures: {len(failures)}, the last at {utc(at)}: {printable(reason)}"
     for old, new in pairwise(facts if run.opts.diff else ()):
         yield ""
         yield dim(f"--- {old['last_seen']} HTTP {old['status']}")

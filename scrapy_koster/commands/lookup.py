@@ -26,7 +26,7 @@ from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Access
-from scrapy_koster.protocol.step import Obey, Pass, Refuse, next_step, waits
+from scrapy_koster.protocol.step import Ask, Obey, Pass, Refuse, next_step, waits
 from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.signals import robots_retrieved
@@ -111,7 +111,7 @@ def archived_basis(folder: Folder, site: Site, time: float, *, settings: Setting
     info, known = folder.info(outcome.warc), folder.whole(outcome)
     crawler = Crawler(DefaultSpider, _archived_settings(settings, info, outcome.warc))
     config = config_of(crawler)
-    is_current = not waits(next_step(known, now=time, policy=config.policy))
+    is_current = not isinstance(next_step(known, now=time, policy=config.policy), Ask)
     at = time if is_current else outcome.at
     source = next((each for each in Source if each.value == outcome.source), Source.FETCHED)
     basis = basis_of(known, source, at=at, config=config, crawler=crawler)

@@ -179,6 +179,7 @@ def test_a_file_that_closes_the_whole_site(
         (b"Crawl-delay: -1", "K062"),
         (b"Crawl-delay: 0.5", None),
         (b"Disallow-AI: /", "K060"),
+        (b"Disallowed: /", "K012"),
     ],
 )
 def test_fields_of_others(line: bytes, code: str | None) -> None:
