@@ -199,8 +199,7 @@ class Enforcement:
         self, request: Request, state: SiteState, robot: str, decision: Decision | None
     ) -> None:
         """Send the signal of an allowed request, and count an override or a hazard."""
-        if self._config.dry_run:
-            request.meta.pop("koster_verdict", None)  # of a request that led to this one
+        request.meta.pop("koster_verdict", None)  # in a dry run, of a request that led to this one
         verdict = decision.verdict() if decision and self._config.policy.overrides else None
         override = None if verdict is None else verdict.override
         self._events.send(

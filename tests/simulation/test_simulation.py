@@ -36,6 +36,7 @@ FOUND = {
     27199: "the sites: one left the memory while a page of it waited in its slot",
     407579: "the hosts: a site was forgotten, and the delay it asks for with it",
     1201: "the keeper: a site was given up between two looks at it, and nobody was told",
+    44607: "the scheduler: a queue of the last run that has ended already hid the next one",
     1214: "the queue: an attempt that ends after the close had it set a timer again",
 }
 

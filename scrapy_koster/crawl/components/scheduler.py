@@ -212,10 +212,11 @@ class DeferringScheduler(BaseScheduler):
 
     def _next(self) -> Request | None:
         """Return the next request from any source, or None."""
-        if self._resumed and not self._sites.ahead.is_full:
+        while self._resumed and not self._sites.ahead.is_full:
             # This opens the queue. Its first request comes out, and ``_may_go`` parks it again,
-            # which closes the queue and starts the retrieval.
-            self._parked.let_out(self._resumed.popleft())
+            # which closes the queue and starts the retrieval. The queue may have ended already.
+            if self._parked.let_out(self._resumed.popleft()):
+                break
         self._turns.reverse()
         request = self._turns[0]() or self._turns[1]()
         dupefilter = dupefilter_of(self._scheduler)

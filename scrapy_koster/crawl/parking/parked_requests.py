@@ -137,11 +137,15 @@ class ParkedRequests:
         if self.is_open:
             self._engine.wake()
 
-    def let_out(self, name: str, failure: Failure | None = None) -> None:
-        """Let the requests in the queue of *name* come out. With *failure* they are refused."""
-        if queue := self._queues.get(name):
+    def let_out(self, name: str, failure: Failure | None = None) -> bool:
+        """Let the requests in the queue of *name* come out. With *failure* they are refused.
+
+        Returns whether there is such a queue.
+        """
+        if (queue := self._queues.get(name)) is not None:
             queue.failure = failure
             self._open[queue] = False
+        return queue is not None
 
     def let_one_out(self, name: str) -> None:
         """Let one request in the queue of *name*, a host, come out before other queues."""
