@@ -190,9 +190,12 @@ WHOLE = replace(COPY, body=BODY, fetched=0.0, expires=9e9)
 CUT = replace(WHOLE, cut_bytes=50)
 
 
+POLICY_OF_AGES = Policy(expiry_secs=1e10, expiry_max_secs=1e10)
+
+
 def test_a_file_that_was_cut_shorter_than_the_limit_of_today_is_not_known() -> None:
     for max_bytes in (50, 30):
-        assert judged(CUT, policy=Policy(expiry_secs=1e10), max_bytes=max_bytes) == CUT
+        assert judged(CUT, policy=POLICY_OF_AGES, max_bytes=max_bytes) == CUT
     assert judged(CUT, policy=POLICY, max_bytes=51) is None
     failure = replace(FAILURE, stale=CUT)
     assert judged(failure, policy=POLICY, max_bytes=51) == replace(FAILURE, stale=None)
