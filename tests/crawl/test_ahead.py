@@ -29,7 +29,7 @@ class SlowQueue(BaseScheduler):
     """As Scrapy's with many hosts in it: what it hands out takes its time."""
 
     clock: HandClock
-    secs = 0.01
+    secs = 0.0014
     number = 0
 
     def has_pending_requests(self) -> bool:

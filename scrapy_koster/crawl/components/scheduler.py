@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.assembly import Assembly
 
 # After this time, a call of next_request looks at no further request. To get one request out of
-# Scrapy's queue can take milliseconds, for example with 10,000 hosts.
-_LOOK_SECS = 0.025
+# Scrapy's queue can take milliseconds, for example with 10,000 hosts. Meanwhile, nothing is sent or
+# received.
+_LOOK_SECS = 0.003
 _SITES_NAMED = 10
 
 
