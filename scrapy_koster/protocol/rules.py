@@ -21,6 +21,8 @@ Matcher: TypeAlias = Callable[[str], bool]
 
 The path is a result of ``unescape_by_rfc9309``.
 """
+Test: TypeAlias = str | Matcher
+"""The test of a rule: the prefix of a path, or a function."""
 
 _NO_URI_OCTET = re.compile(r"[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]")
 
@@ -30,26 +32,10 @@ def _rules_in(text: str, groups: tuple[Group, ...]) -> list[tuple[str, str]]:
     return [rule for each in groups for rule in PATH_LINE.findall(text, each.rules, each.end)]
 
 
-class PathTests:
-    """The tests of several rules. A test is the prefix of a path, or a function."""
-
-    __slots__ = ("_matchers", "_prefixes")
-
-    def __init__(self, tests: Sequence[str | Matcher]) -> None:
-        self._prefixes = tuple([test for test in tests if isinstance(test, str)])
-        self._matchers = [test for test in tests if not isinstance(test, str)]
-
-    def any_matches(self, path: str) -> bool:
-        """Return whether any rule matches *path*."""
-        if path.startswith(self._prefixes):
-            return True
-        return bool(self._matchers) and any(matches(path) for matches in self._matchers)
-
-
 class Rules:
     """The rules of a robot by the draft, in the order of the file."""
 
-    __slots__ = ("_allow", "_disallow", "_kinds", "_paths", "_tests", "groups")
+    __slots__ = ("_matchers", "_prefixes", "_rules", "_tests", "groups")
 
     unescape = staticmethod(unescape)
     """Decodes a path for the comparison."""
@@ -57,33 +43,34 @@ class Rules:
     def __init__(self, text: str, groups: Sequence[Group]) -> None:
         """Take the rules of *groups*, the groups for the robot in the file *text*."""
         self.groups = groups
-        rules = _rules_in(text, tuple(groups))
-        self._kinds = [kind for kind, _ in rules]
-        self._paths = [path for _, path in rules]
-        tests = self._tests = [
-            self._test(path) if "%" in path or "*" in path or "$" in path else path
-            for path in self._paths
-        ]
-        pairs = list(zip(self._kinds, tests, strict=True))
-        self._disallow = PathTests([test for disallows, test in pairs if disallows])
-        self._allow = PathTests([test for disallows, test in pairs if not disallows])
+        self._rules = _rules_in(text, tuple(groups))
+        # Most pages match no Disallow line, so the other lines are read only if one matches.
+        disallow = self._tests_of(rule for rule in self._rules if rule[0])
+        self._prefixes = tuple([test for test in disallow if isinstance(test, str)])
+        self._matchers = [test for test in disallow if not isinstance(test, str)]
+        self._tests: list[Test] | None = None
 
     def disallow(self, path: str) -> bool:
         """Return whether the deciding rule disallows *path*. False if no rule matches."""
-        # The order matters only if rules of both kinds match.
-        if not self._disallow.any_matches(path):
-            return False
-        if not self._allow.any_matches(path):
-            return True
-        return bool(self._kinds[self.deciding(path)])
+        if path.startswith(self._prefixes) or any(matches(path) for matches in self._matchers):
+            return bool(self._rules[self.deciding(path)][0])
+        return False
 
     def deciding(self, path: str) -> int:
         """Return the index of the rule that decides on *path*, or -1 if no rule matches."""
+        if self._tests is None:
+            self._tests = self._tests_of(self._rules)
         return self._first(
             place
             for place, test in enumerate(self._tests)
             if (path.startswith(test) if isinstance(test, str) else test(path))
         )
+
+    def _tests_of(self, rules: Iterable[tuple[str, str]]) -> list[Test]:
+        return [
+            self._test(path) if "%" in path or "*" in path or "$" in path else path
+            for _, path in rules
+        ]
 
     def _first(self, places: Iterator[int]) -> int:
         """Return the index of the deciding rule, or -1 if *places* is empty.
@@ -92,7 +79,7 @@ class Rules:
         """
         return next(places, -1)
 
-    def _test(self, path: str) -> str | Matcher:
+    def _test(self, path: str) -> Test:
         # C6: "*" and "$" are ordinary characters. So a path that begins with "*" never matches.
         return unescape(path)
 
@@ -106,11 +93,12 @@ class RulesOfRfc9309(Rules):
 
     def _first(self, places: Iterator[int]) -> int:
         def order(place: int) -> tuple[int, str]:  # the kind of Allow is "", so Allow is first
-            return -octets_of_rule(self._paths[place]), self._kinds[place].lower()
+            kind, path = self._rules[place]
+            return -octets_of_rule(path), kind.lower()
 
         return min(places, key=order, default=-1)
 
-    def _test(self, path: str) -> str | Matcher:
+    def _test(self, path: str) -> Test:
         # A star at the end has no effect.
         prefix = path.rstrip("*")
         is_pattern = "*" in prefix or path.endswith("$")
