@@ -17,8 +17,8 @@ FIELDS = ("client", "time", "request", "status", "size", "agent", "host")
 _QUOTED = rb"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*"
 _COMMON = (
     # The first word is a virtual host (%v:%p of Apache) if the second is like an address: it has a
-    # dot or a colon.
-    rb"^(?:(?P<host>[^ \n]+) (?=[^ \n]*[.:]))?(?P<client>[^ \n]+) [^ \n]+ [^\[\n]*"
+    # dot or a colon. Of a list in X-Forwarded-For, the client is the first address.
+    rb"^(?:(?P<host>[^ ,\n]+) (?=[^ \n]*[.:]))?(?P<client>[^ ,\n]+)(?:,[^ \n]*)? [^ \n]+ [^\[\n]*"
     rb"\[(?P<time>[^\]\n]+)\] \"(?P<request>" + _QUOTED + rb")\" (?P<status>\d{3}) "
     rb"(?P<size>\d+|-)(?: \"" + _QUOTED + rb"\" \"(?P<agent>" + _QUOTED + rb")\")?"
     rb"[^\n]*\n"

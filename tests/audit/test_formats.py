@@ -85,6 +85,10 @@ LOGS = {
         + balancer("2026-11-18T11:06:40.286641Z lb ", "http://www.fict.org:80/private/2", 404)
     ).encode(),
     "IIS": IIS.encode(),
+    "X-Forwarded-For": (
+        f'192.0.2.7, 10.0.0.1 - - [18/Nov/2026:11:06:40 +0000] "GET /private/1?a=b HTTP/1.1" 200 12 "-" "{AGENT}"\n'
+        f'192.0.2.7, 10.0.0.1, 10.0.0.2 - x [18/Nov/2026:11:06:40 +0000] "GET /private/2 HTTP/1.1" 404 12 "-" "{AGENT}"\n'
+    ).encode(),
 }  # fmt: skip
 
 
