@@ -252,9 +252,10 @@ class Enforcement:
         self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
         if verdict.ground is not Ground.UNAVAILABLE:
             raise RobotsForbidden(verdict)
-        if self._config.policy.defers and isinstance(state.known, Failure):
-            self._stats.inc_value("koster/deferred/dropped")
         known, defect = verdict.known, state.facts.defect
+        # Without attempts, the crawl is closing, or the Host header names another site.
+        if self._config.policy.defers and isinstance(known, Failure) and known.attempts:
+            self._stats.inc_value("koster/deferred/dropped")
         if isinstance(known, Failure) and known.is_defect and defect and defect.value is not None:
             # Every raise adds to the traceback of the exception: restore the first traceback.
             raise defect.value.with_traceback(defect.tb)

@@ -111,6 +111,7 @@ async def test_the_last_copy_decides_however_old(recorded: Recorded, is_failing:
     assert len(result.fetched) == 2
     assert recorded.site.asked("/robots.txt") == 0
     assert recorded.fetched == 0
+    assert result.logged(logging.INFO, "scrapy_koster")[-1].startswith("Sites: 1 obeyed. ")
 
 
 # What the cache passes on to the network is subject to robots.txt as always.
@@ -160,6 +161,14 @@ async def test_what_the_cache_does_not_answer_is_not_fetched_undecided(recorded:
     assert recorded.fetched == 0
 
 
+async def test_it_keeps_no_delay_and_says_so(recorded: Recorded) -> None:
+    await recorded.record()
+    result = await recorded.run(KOSTER_CRAWL_DELAY="obey")
+    [line] = result.warnings
+    assert line.startswith('KOSTER_CRAWL_DELAY = "obey" has no effect')
+    assert "HTTPCACHE_IGNORE_MISSING" in line
+
+
 async def test_one_that_is_not_to_be_cached_among_others(recorded: Recorded) -> None:
     """Its robots.txt fails. The others are decided by the last copy, and do not wait."""
     await recorded.record()
@@ -171,6 +180,7 @@ async def test_one_that_is_not_to_be_cached_among_others(recorded: Recorded) -> 
         uncached.url: RobotsUnavailable,
         recorded.site.url("/no"): RobotsForbidden,
     }
+    assert "Sites: 1 unavailable. " in result.logged(logging.INFO, "scrapy_koster")[-1]
     assert result.fetched == (recorded.site.url("/"),)
     assert recorded.fetched == 0
 

@@ -222,7 +222,7 @@ async def test_ended_at_any_moment_nothing_is_left(
 
 
 PROJECT = """
-from scrapy import Spider
+from scrapy import Request, Spider
 
 ADDONS = {"scrapy_koster.Addon": 500}
 SPIDER_MODULES = ["project"]
@@ -232,6 +232,10 @@ KOSTER_STORAGE = "scrapy_koster.storage.memory.MemoryStorage"
 
 class Waiting(Spider):
     name = "waiting"
+
+    async def start(self):
+        if first := getattr(self, "first", None):
+            yield Request(first)
 
     def parse(self, response):
         pass
@@ -276,6 +280,21 @@ def test_a_command_for_one_page_waits_for_one_answer(
     assert "scrapy fetch, shell, view and parse do not wait for a site to recover" in run.stderr
     assert "To wait until it recovers, run a crawl." in run.stderr
     assert "KOSTER_IDLE_LIMIT_SECS" not in run.stderr
+
+
+@pytest.mark.promise("docs/access.md", "requests that wait in a JOBDIR wait for a crawl")
+def test_a_command_for_one_page_takes_nothing_out_of_the_jobdir(
+    server: Server, tmp_path: Path
+) -> None:
+    site, other = server.site(), server.site()
+    site.robots = Reply(503)
+    jobdir = ["-s", f"JOBDIR={tmp_path / 'job'}", "-s", "KOSTER_IDLE_LIMIT_SECS=0"]
+    run_command(tmp_path, "crawl", "waiting", *jobdir, "-a", f"first={site.url('/page')}")
+    run_command(tmp_path, "fetch", "--spider=waiting", *jobdir, other.url("/"))
+    assert other.pages_asked == ["/"]
+    site.robots = "User-agent: *\nDisallow: /no\n"
+    run_command(tmp_path, "crawl", "waiting", *jobdir)
+    assert site.pages_asked == ["/page"]
 
 
 @pytest.mark.promise("docs/access.md", "spider_idle is sent while requests wait")

@@ -235,17 +235,17 @@ class KosterMiddleware:
                     site=override.site,
                     override=override,
                 )
-        if parts.is_replay:
-            return
-        self._sites.open()
+        if not parts.is_replay:
+            self._sites.open()
         if parts.pacer is not None and parts.parked.is_open and self._hooks.are_called:
             self.enforcement.keep_delays(parts.pacer)
             parts.pacer.open(self._sites.idle_timeout.waiting)
         elif parts.pacer is not None:
             self._log.warning(
                 'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'
-                ' RobotsDownloader. Set SCHEDULER = "scrapy_koster.DeferringScheduler" and'
-                ' DOWNLOADER = "scrapy_koster.RobotsDownloader", or use the add-on.',
+                " RobotsDownloader, or with HTTPCACHE_IGNORE_MISSING. Set SCHEDULER ="
+                ' "scrapy_koster.DeferringScheduler" and DOWNLOADER ='
+                ' "scrapy_koster.RobotsDownloader", or use the add-on.',
                 choice=self._config.pace.choice.value,
             )
 

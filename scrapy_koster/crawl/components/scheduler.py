@@ -111,7 +111,8 @@ class DeferringScheduler(BaseScheduler):
         self._backup = backup_of(self._crawler, self._scheduler, self._parts.engine, self._clock)
         if self._backup is not None:
             self._backup.open(anew=getattr(self._scheduler, "flush_on_start", False))
-        self._resumed.extend(self._parked.resume(self._backup))
+        if not self._sites.idle_timeout.is_by_hand:  # `scrapy fetch` leaves them to the next crawl
+            self._resumed.extend(self._parked.resume(self._backup))
         if count := len(self._parked):
             self._log.info(
                 "Requests that waited for their site when the last run ended, and wait again:"

@@ -222,9 +222,10 @@ class Announcer:
         self._name(kind, state, status=copy.status, until=until, what=what)
 
     def replays(self, state: SiteState, step: Obey | Pass) -> None:
-        """Set the first status of a site in a crawl from the HTTP cache, without a message."""
+        """Count the first status of a site in a crawl from the HTTP cache, without a message."""
         if state.standing is None:
             state.standing = standing_by(step, self._policy)
+            self.summary.stands(state.site, state.standing, None)
 
     def _name(self, kind: str, state: SiteState, **values: object) -> None:
         named = kind, state.standing
