@@ -106,8 +106,7 @@ class AccessLog:
             lines, at_least = Lines(file, size), _size(file)
             try:
                 for piece in lines.pieces():
-                    self._format = self._format_of(piece)
-                    yield self._visits(piece, self._format)
+                    yield self._visits(piece, self._format_of(piece))
             except LogError as error:
                 self.damage = f"not read to its end: {printable(str(error))}"
             if self.damage is None and _is_cut(file, at_least):
@@ -120,14 +119,19 @@ class AccessLog:
                 self.samples.append("(a line of more than 65,536 bytes)")
 
     def _format_of(self, piece: bytes) -> Format:
+        """Return the format of the log: the format that reads the most lines of *piece*.
+
+        If no format reads a line, because the server has written other lines at its start, the next
+        piece decides.
+        """
         if self._format is not None:
             return self._format
-        start = piece[: piece.rfind(b"\n", 0, _SAMPLE_BYTES) + 1]
-        if BEGINNING.match(start):
-            return W3cFormat()
-        formats: list[Format] = [COMMON, JsonFormat(), BALANCER]
-        # The format that reads the most lines. If several do, the first in the list.
-        return max(formats, key=lambda format_: len(format_.rows(start)))
+        is_w3c = BEGINNING.match(piece)
+        formats: list[Format] = [W3cFormat()] if is_w3c else [COMMON, JsonFormat(), BALANCER]
+        found = max(formats, key=lambda format_: len(format_.rows(piece)))
+        if is_w3c or found.rows(piece):
+            self._format = found
+        return found
 
     def _visits(self, piece: bytes, format_: Format) -> list[Visit]:
         visits: list[Visit] = []

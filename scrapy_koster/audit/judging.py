@@ -127,10 +127,10 @@ class Judge:
         }
         return found or None
 
-    def delay_secs(self, name: str) -> float | None:
-        """Return the delay of the robot in the last version, as the draft reads it, or None."""
-        read = (reading for n, _, reading in self._read if n == self._last)
-        delays = (delay_of(each, name) for each in read if isinstance(each, RobotsTxt))
+    def delay_secs(self, name: str, standard: Standard) -> float | None:
+        """Return the delay of the robot in the last version, as *standard* reads it, or None."""
+        read = (reading for n, by, reading in self._read if (n, by) == (self._last, standard))
+        delays = (delay_of(each, name) for each in read)
         return next((delay.secs for delay in delays if delay), None)
 
 

@@ -148,7 +148,8 @@ class Result:
         }
 
     def _speed(self, robot: AuditedRobot) -> dict[str, Any]:
-        pace, delay = robot.pace, self.auditor.judge.delay_secs(robot.judged_as)
+        auditor, pace = self.auditor, robot.pace
+        delay = auditor.judge.delay_secs(robot.judged_as, auditor.reading)
         return {
             "gap_secs": {name: pace.gap(part) for name, part in _GAPS.items()},
             "worst": {f"{secs}s": worst for secs, worst in pace.worst.items()},

@@ -58,6 +58,21 @@ def test_what_is_compressed_counts_up_to_its_damage(compress: Callable[[bytes], 
 # Lines.
 
 
+@pytest.mark.parametrize("before", [b'{"level": "info", "msg": "started"}\n' * 5_000, b"#\n"])
+def test_a_server_may_write_other_lines_when_it_starts(before: bytes) -> None:
+    log = written(log_of(sinners()), "caddy")
+    assert judged(before + log)["robots"] == judged(log)["robots"]
+
+
+@pytest.mark.parametrize("more", ["", ", 10.0.0.1", ", 10.0.0.1, unknown"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_the_client_is_the_first_address_of_x_forwarded_for(more: str, quote: str) -> None:
+    given = nginx_format(f'{quote}$http_x_forwarded_for{quote} $proxy [$time_local] "$request"')
+    line = f'{quote}192.0.2.7{more}{quote} 10.0.0.9 [21/Nov/2026:20:00:00 +0000] "GET / HTTP/1.1"\n'
+    [(client, *_)] = given.rows(line.encode())
+    assert client == b"192.0.2.7"
+
+
 @pytest.mark.promise("docs/audit.md", "a log can have any size")
 def test_ten_megabytes_without_an_end_are_one_line() -> None:
     log = written(rude())
