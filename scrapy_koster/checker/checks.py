@@ -141,7 +141,7 @@ CHECKS = {
               "The path does not begin with a slash: it matches no URL.",
               'Begin the path with "/".'),
         Check("K041", _ERROR, BOTH, "3.2.2", "C5", "The path is a full URL: it matches no URL.",
-              "Write only the path, from the slash after the host."),
+              "If the URL is of this site, write only its path. If not, remove the line."),
         Check("K042", _WARNING, _DRAFT, "3.2.2, 3.3", "C6",
               'The "*" is an ordinary character; for RFC 9309 it is a wildcard.',
               "Keep it for RFC 9309. For the draft, add a line for each path that it matches."),
@@ -178,7 +178,7 @@ CHECKS = {
         # Fields outside of the standards.
         Check("K060", _NOTE, BOTH, "3.2", "B11",
               "No robot that we know of reads a field of this name.",
-              'Remove the line, or put "#" before it.'),
+              'Remove the line; if it is the only rule of its record, write "Disallow:".'),
         Check("K061", _WARNING, BOTH, "3.2", "B11",
               "The Sitemap is not a full URL: robots do not find it.",
               "Write the whole URL, from http:// or https:// on."),

@@ -142,13 +142,19 @@ class _Shadow(NamedTuple):
     by: Line
 
 
-def seen_in_order(record: Record) -> Iterator[Seen]:
+def seen_in_order(records: list[Record]) -> Iterator[Seen]:
     """Yield findings about rules that have no effect because of an earlier rule."""
+    # RFC 9309 joins the records of a robot. So the rules of the whole file must be alike.
+    rules = [rule for record in records for _, rule in instructions(record)]
+    is_special = any(sign in rule.value for rule in rules for sign in (b"*", b"$"))
+    is_alike = len({rule.field for rule in rules}) == 1 and not is_special
+    for record in records:
+        yield from _seen_in_order(record, is_alike=is_alike)
+
+
+def _seen_in_order(record: Record, *, is_alike: bool) -> Iterator[Seen]:
     shadows = sorted(_shadows(record))
     opposed = [shadow for shadow in shadows if shadow.rule.field != shadow.by.field]
-    is_alike = len({rule.field for _, rule in instructions(record)}) == 1 and not any(
-        sign in rule.value for _, rule in instructions(record) for sign in (b"*", b"$")
-    )
     opening = {s.by for s in opposed if s.by.field == b"allow" and s.by.value == b"/"}
     for rule in opening:
         hidden = [shadow.rule.number for shadow in opposed if shadow.by is rule]

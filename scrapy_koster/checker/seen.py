@@ -162,6 +162,7 @@ _EXTENSIONS = frozenset(
         b"content-signal",  # contentsignals.org
         b"content-usage",  # draft-ietf-aipref-attach
         b"license",  # rslstandard.org
+        b"site-map", b"sitemaps",  # Protego
     )
 )  # fmt: skip
 """Fields that some robots read or used to read, except Sitemap and Crawl-delay."""

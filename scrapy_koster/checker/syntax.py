@@ -146,8 +146,7 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
     yield from seen_outside(sources, records)
     yield from seen_between(records, blanks)
     yield from seen_in_names(records)
-    for record in records:
-        yield from seen_in_order(record)
+    yield from seen_in_order(records)
     yield from _seen_closed(read)
 
 

@@ -152,6 +152,13 @@ def test_a_line_that_rfc_9309_needs_is_not_to_be_removed() -> None:
     without = REPEATS.replace(b"Disallow: /a/b/c\n", b"")
     assert allowed(without, Standard.RFC_9309) != allowed(REPEATS, Standard.RFC_9309)
     assert "K048" not in codes(ALL + b"Disallow: /a$\nDisallow: /a$b\n")
+    # RFC 9309 joins the records of a robot: the Allow line of the other one would win.
+    joined = ALL + b"Disallow: /a\nDisallow: /a/bc\n\n" + ALL + b"Allow: /a/b\n"
+    assert "K048" not in codes(joined)
+
+
+def test_fields_that_some_robots_read_are_known() -> None:
+    assert not codes(ALL + b"Disallow: /a\nSite-map: http://a.example/s.xml\n")
 
 
 @pytest.mark.parametrize(
