@@ -26,24 +26,24 @@ class Output:
     """Standard output."""
 
     def __init__(self) -> None:
-        self._written = True
-        self.failure: str | None = None
+        self._written = sys.stdout is not None
+        self.failure: str | None = None if self._written else "it is closed"
         """The reason why writing failed, or None. A pipe without a reader is no failure."""
 
     def write(self, line: Line) -> None:
         """Print *line*, unless standard output has failed."""
-        encoding = sys.stdout.encoding or "utf-8"
-        text = shown(line, coloured=takes_colours(sys.stdout, os.environ))
-        text = text.encode(encoding, "backslashreplace").decode(encoding)
-        self._try(lambda: print(text))
+        if self._written:
+            encoding = sys.stdout.encoding or "utf-8"
+            text = shown(line, coloured=takes_colours(sys.stdout, os.environ))
+            text = text.encode(encoding, "backslashreplace").decode(encoding)
+            self._try(lambda: print(text))
 
     def flush(self) -> None:
         """Write the printed lines, unless standard output has failed."""
-        self._try(sys.stdout.flush)
+        if self._written:
+            self._try(sys.stdout.flush)
 
     def _try(self, output: Callable[[], None]) -> None:
-        if not self._written:
-            return
         try:
             output()
         except OSError as error:
@@ -56,7 +56,8 @@ class Output:
 def warn(message: str) -> None:
     """Print *message* on standard error. If printing fails, the message is lost."""
     with suppress(OSError):
-        print(f"scrapy robots: {escaped(message)}", file=sys.stderr, flush=True)
+        if sys.stderr is not None:  # print() would write to standard output
+            print(f"scrapy robots: {escaped(message)}", file=sys.stderr, flush=True)
 
 
 def progress_of(worded: Callable[..., str]) -> Callable[..., None]:

@@ -6,6 +6,8 @@ import io
 import json
 import re
 import shlex
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -770,6 +772,22 @@ def test_standard_output_that_is_full(tmp_path: Path, many_stored: list[str]) ->
         process = forks.start(*many_stored, cwd=tmp_path, stdout=full)
     _, err = process.communicate(timeout=forks.ENDS_SECS)
     assert (process.returncode, "No space left on device" in err) == (4, True)
+
+
+@pytest.mark.promise("docs/commands.md", "exit status 4: standard output is closed")
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_standard_output_or_error_that_is_closed(tmp_path: Path, closed: str) -> None:
+    (tmp_path / "robots.txt").write_text("User-agent: *\n")
+    command = "-m scrapy robots explain --json --robots robots.txt example.com/x"
+    shell = ["sh", "-c", f"{shlex.quote(sys.executable)} {command} {closed}"]
+    run = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if closed == ">&-":
+        assert run.returncode == 4
+        assert "cannot write to standard output: it is closed" in run.stderr
+        assert "Traceback" not in run.stderr
+    else:
+        assert run.returncode == 0
+        assert json.loads(run.stdout)["url"] == "https://example.com/x"
 
 
 def test_what_nobody_reads_is_done_all_the_same(tmp_path: Path, many_stored: list[str]) -> None:
