@@ -147,8 +147,6 @@ class Sites:
         If *action* is FETCH or SET_TIMER, start the attempt or the timer.
         """
         state.state = then
-        if state.state is not State.DEFERRED:
-            self._stop_timer(state)
         if action is Action.FETCH:
             assert state.page is not None  # a request waits
             self.retriever.retrieve(state, state.page)
