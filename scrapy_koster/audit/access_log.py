@@ -126,7 +126,7 @@ class AccessLog:
         """
         if self._format is not None:
             return self._format
-        is_w3c = BEGINNING.match(piece)
+        is_w3c = not self.lines and BEGINNING.match(piece)
         formats: list[Format] = [W3cFormat()] if is_w3c else [COMMON, JsonFormat(), BALANCER]
         found = max(formats, key=lambda format_: len(format_.rows(piece)))
         if is_w3c or found.rows(piece):
