@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from time import time
 from typing import Any
 
 import pytest
@@ -401,11 +402,14 @@ def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
 
 def test_explain_asks_a_site_that_failed_when_its_retry_is_due(sites: Sites) -> None:
     site = sites.server.site()
-    site.robots = [Reply(503), ""]
-    explain = ("explain", site.url("/page"))
-    assert sites.run(*explain, KOSTER_DEFER_FIRST_SECS=0.01).status == 3
-    assert sites.run(*explain).status == 0
-    assert site.asked("/robots.txt") == 2
+    site.robots, named = "", site_of(site.url())
+    assert named is not None
+    for retry, status in ((time() + 60, 3), (time() - 1, 0)):
+        failure = Failure("HTTP 503", 1, time() - 60, time() - 60, retry, None)
+        with closing(SQLiteStorage(str(sites.folder / "robots.sqlite3"), "scrapy")) as storage:
+            storage.put(named, failure)
+        assert sites.run("explain", site.url("/page")).status == status
+    assert site.asked("/robots.txt") == 1
 
 
 @pytest.mark.promise("docs/commands.md", "explain: ground; exit status 3")
