@@ -128,8 +128,9 @@ class AccessLog:
             return self._format
         is_w3c = not self.lines and BEGINNING.match(piece)
         formats: list[Format] = [W3cFormat()] if is_w3c else [COMMON, JsonFormat(), BALANCER]
-        found = max(formats, key=lambda format_: len(format_.rows(piece)))
-        if is_w3c or found.rows(piece):
+        counts = [len(format_.rows(piece)) for format_ in formats]
+        found = formats[counts.index(max(counts))]
+        if is_w3c or any(counts):
             self._format = found
         return found
 

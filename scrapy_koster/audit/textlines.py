@@ -44,7 +44,6 @@ _OWN = {
     "scheme": rb"https?",
     "host": rb"[0-9A-Za-z_.:\[\]-]*",
     "server_port": rb"\d+",
-    "http_x_forwarded_for": rb"[^ ,\"\n]*",
 }
 """Patterns of nginx variables. Any other variable ends at the character that follows it in the
 format."""
@@ -56,7 +55,7 @@ _MEANS = {
     "http_user_agent": "agent", "host": "host", "http_host": "host", "server_name": "host",
 }  # fmt: skip
 """Fields by nginx variable. If a format has two variables for a field, the first here counts."""
-_MORE_CLIENTS = rb"(?:, [^ ,\"\n]+)*"
+_FIRST_OF_LIST = rb"(?=(?P<%b>[^ ,\"\n]*))%b(?:(?<=,) [^ \n]*)*"
 _VARIABLE = re.compile(r"\$(\{)?(\w+)(?(1)\})", re.ASCII)
 
 
@@ -108,8 +107,8 @@ def nginx_format(text: str) -> TextFormat:
     pattern = b"^" + re.escape(first.encode())
     for name, following, ends in zip(names, texts, [*texts[:-1], texts[-1] + "\n"], strict=True):
         looks = _OWN.get(name) or _looks(name, ends)
-        pattern += b"(?P<%b>%b)" % (chosen[name].encode(), looks) if name in chosen else looks
-        pattern += _MORE_CLIENTS if name == "http_x_forwarded_for" else b""
+        field = _FIRST_OF_LIST if name == "http_x_forwarded_for" else b"(?P<%b>%b)"
+        pattern += field % (chosen[name].encode(), looks) if name in chosen else looks
         pattern += re.escape(following.encode())
     return _format(pattern + rb"\r?\n")
 

@@ -58,10 +58,18 @@ def test_what_is_compressed_counts_up_to_its_damage(compress: Callable[[bytes], 
 # Lines.
 
 
-@pytest.mark.parametrize("before", [b'{"level": "info", "msg": "started"}\n' * 5_000, b"#\n"])
-def test_a_server_may_write_other_lines_when_it_starts(before: bytes) -> None:
-    log = written(log_of(sinners()), "caddy")
+def test_a_server_may_write_other_lines_when_it_starts() -> None:
+    before, log = b'{"msg": "started"}\n' * 9_000, written(log_of(sinners()), "caddy")
     assert judged(before + log)["robots"] == judged(log)["robots"]
+
+
+@pytest.mark.parametrize(("reading", "secs"), [("draft", None), ("rfc9309", 10.0)])
+def test_the_delay_is_that_of_the_reading(reading: str, secs: float | None) -> None:
+    """RFC 9309 joins the records for a name, the draft takes the first."""
+    file = b"User-agent: *\nDisallow: /a\n\nUser-agent: *\nCrawl-delay: 10\n"
+    versions = (Version("robots.txt", float("-inf"), file),)
+    [robot] = audited(written(rude()), versions=versions, reading=reading)["robots"]
+    assert robot["speed"]["crawl_delay_secs"] == secs
 
 
 @pytest.mark.parametrize("more", ["", ", 10.0.0.1", ", 10.0.0.1, unknown"])

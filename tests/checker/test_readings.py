@@ -79,7 +79,11 @@ FIXED: dict[str, tuple[bytes, bytes]] = {
     "K050 2:1": (b"User-agent: fig\nAllow:\n\n" + ALL + b"Disallow: /a\n", b"User-agent: fig\nDisallow:\n\n" + ALL + b"Disallow: /a\n"),
     "K051 2:13": (ALL + b"Disallow: /a b\n", ALL + b"Disallow: /a%20b\n"),
     "K052 2:13": (ALL + b"Disallow: /a/admin/\n", ALL + b"Disallow: /a/\n"),
-    "K060 3:1": (ALL + b"Disallow: /a\nMadeup: 1\n", ALL + b"Disallow: /a\n#Madeup: 1\n"),
+    "K060 3:1": (ALL + b"Disallow: /a\nMadeup: 1\n", ALL + b"Disallow: /a\n"),
+    "K060 5:1": (
+        ALL + b"Disallow: /\n\nUser-agent: a\nMadeup: 1\n",
+        ALL + b"Disallow: /\n\nUser-agent: a\nDisallow:\n",
+    ),
     "K061 3:1": (ALL + b"Disallow: /a\nSitemap: /s\n", ALL + b"Disallow: /a\nSitemap: http://h/s\n"),
     "K062 3:1": (ALL + b"Disallow: /a\nCrawl-delay: x\n", ALL + b"Disallow: /a\nCrawl-delay: 10\n"),
     "K070 3:16": (ALL + b"Disallow: /a\nContent-Usage: X\n", ALL + b"Disallow: /a\nContent-Usage: x=n\n"),

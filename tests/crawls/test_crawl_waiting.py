@@ -115,6 +115,17 @@ class Gallery(RecordingSpider):
             await self.crawler.engine.download_async(Request(self.picture))
 
 
+async def test_a_crawl_that_is_stopped_has_given_up_no_site(crawl: Crawl, server: Server) -> None:
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Reply(503)
+    running = crawl.start(Gallery, urls=site.urls(1), arguments={"picture": pictures.url("/")})
+    await crawl.until(lambda: site.pages_asked)
+    await crawl.until(lambda: running.crawler.stats.get_value("koster/deferred/requests"))
+    result = await running.stop()
+    assert result.stats["koster/forbidden/unavailable"] == 1
+    assert "koster/deferred/dropped" not in result.stats
+
+
 @pytest.mark.promise("docs/access.md", "waiting in place uses no place")
 async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) -> None:
     """The host of the picture hangs; 40 pages are fetched beside it, 16 at a time."""
