@@ -55,7 +55,7 @@ _MEANS = {
     "http_user_agent": "agent", "host": "host", "http_host": "host", "server_name": "host",
 }  # fmt: skip
 """Fields by nginx variable. If a format has two variables for a field, the first here counts."""
-_FIRST_OF_LIST = rb"(?=(?P<%b>[^ ,\"\n]*))%b(?:(?<=,) [^ \n]*)*"
+_FIRST = rb"(?=(?P<%b>[^ ,\"\n]*))%b"  # of a list
 _VARIABLE = re.compile(r"\$(\{)?(\w+)(?(1)\})", re.ASCII)
 
 
@@ -107,7 +107,7 @@ def nginx_format(text: str) -> TextFormat:
     pattern = b"^" + re.escape(first.encode())
     for name, following, ends in zip(names, texts, [*texts[:-1], texts[-1] + "\n"], strict=True):
         looks = _OWN.get(name) or _looks(name, ends)
-        field = _FIRST_OF_LIST if name == "http_x_forwarded_for" else b"(?P<%b>%b)"
+        field = _FIRST if name == "http_x_forwarded_for" else b"(?P<%b>%b)"
         pattern += field % (chosen[name].encode(), looks) if name in chosen else looks
         pattern += re.escape(following.encode())
     return _format(pattern + rb"\r?\n")

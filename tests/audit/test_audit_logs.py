@@ -73,10 +73,9 @@ def test_the_delay_is_that_of_the_reading(reading: str, secs: float | None) -> N
 
 
 @pytest.mark.parametrize("more", ["", ", 10.0.0.1", ", 10.0.0.1, unknown"])
-@pytest.mark.parametrize("quote", ["", '"'])
-def test_the_client_is_the_first_address_of_x_forwarded_for(more: str, quote: str) -> None:
-    given = nginx_format(f'{quote}$http_x_forwarded_for{quote} $proxy [$time_local] "$request"')
-    line = f'{quote}192.0.2.7{more}{quote} 10.0.0.9 [21/Nov/2026:20:00:00 +0000] "GET / HTTP/1.1"\n'
+def test_the_client_is_the_first_address_of_x_forwarded_for(more: str) -> None:
+    given = nginx_format('"$http_x_forwarded_for" $proxy [$time_local] "$request"')
+    line = f'"192.0.2.7{more}" 10.0.0.9 [21/Nov/2026:20:00:00 +0000] "GET / HTTP/1.1"\n'
     [(client, *_)] = given.rows(line.encode())
     assert client == b"192.0.2.7"
 

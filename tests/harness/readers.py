@@ -322,7 +322,7 @@ def _changes(text: str) -> None:
 
 
 _NGINX = nginx_format(
-    '$remote_addr - $remote_user [$time_local] "$request" $status "$http_user_agent"'
+    '"$http_x_forwarded_for" $remote_user [$time_local] "$request" $status "$http_user_agent"'
 )
 
 

@@ -66,6 +66,7 @@ def test_of_patterns_made_up(name: str) -> None:
         ("usage dictionary", Pattern('a=%"', "%c3%a9", '%ff"')),
         ("usage dictionary", Pattern("a=:", "QUJD", ":")),
         ("X-Robots-Tag", Pattern("", "a:", "")),
+        ("access log", Pattern('"', "a, ", "")),
         ("fields", Pattern('"', '\\"', "")),
         ("fields", Pattern("max-age=", "9", "")),
         ("fields", Pattern("Sun, 06 Nov ", "1", " 00:00:00 GMT")),
