@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from scrapy.core.downloader import Downloader
 from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
+from typing_extensions import Self
 
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
@@ -22,11 +22,6 @@ from scrapy_koster.crawl.fetching.room import make_room
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.protocol.printable import printable
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
-    from typing_extensions import Self
 
 _SCHEDULER = "scrapy_koster.DeferringScheduler"
 _DOWNLOADER = "scrapy_koster.RobotsDownloader"

@@ -5,30 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from scrapy_koster.archive.index import WARC_SUFFIX, fields_about, index_of
-from scrapy_koster.archive.record import ArchiveError, Record
+from scrapy_koster.archive.record import ArchiveError, Outcome, Record
 from scrapy_koster.archive.warc import records_in
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import known_from
 from scrapy_koster.storage.latest import learnt
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The archived result of an attempt of a crawl to retrieve a robots.txt."""
-
-    at: float
-    """Time of the result, in seconds since the epoch."""
-    source: str
-    known: Known
-    """The copy or failure without the body of the copy. ``Folder.whole`` adds the body."""
-    body_bytes: int
-    warc: Path
-    """The WARC file that has the result."""
 
 
 class Folder:

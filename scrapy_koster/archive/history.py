@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
 
+from scrapy_koster.archive.record import Outcome
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.storage.latest import learnt
-
-if TYPE_CHECKING:
-    from scrapy_koster.archive.folder import Outcome
 
 _COMPARED_LINES = 1000
 

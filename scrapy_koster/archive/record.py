@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from uuid import uuid4
 
 from scrapy_koster.protocol.access import Copy, Known
@@ -29,6 +30,20 @@ class Attempt:
     """Requests and responses of the attempt; empty if the result comes from the storage."""
     stale: Copy | None = None
     """The copy before the attempt, or None. A 304 refers to this copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The archived result of an attempt of a crawl to retrieve a robots.txt."""
+
+    at: float
+    """Time of the result, in seconds since the epoch."""
+    source: str
+    known: Known
+    """The copy or failure without the body of the copy. ``Folder.whole`` adds the body."""
+    body_bytes: int
+    warc: Path
+    """The WARC file that has the result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, ip_address, ip_network
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from scrapy_koster.audit.access_log import Visit
 from scrapy_koster.audit.textlines import decoded
 from scrapy_koster.protocol.printable import printable
-
-if TYPE_CHECKING:
-    from scrapy_koster.audit.access_log import Visit
 
 UNVERIFIED = " (unverified)"
 """Suffix of a robot's name for visits from unpublished addresses. No name token ends with it."""

@@ -6,16 +6,13 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import sub
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scrapy_koster.audit.access_log import Visit
 from scrapy_koster.audit.addresses import UNVERIFIED
-from scrapy_koster.audit.judging import Knowledge, method_and_path
+from scrapy_koster.audit.judging import Judge, Knowledge, Rule, method_and_path
+from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.wording import shown
-
-if TYPE_CHECKING:
-    from scrapy_koster.audit.access_log import Visit
-    from scrapy_koster.audit.judging import Judge, Rule
-    from scrapy_koster.protocol.ruling import Standard
 
 CLIENTS_MOST = 64
 """At most this many different addresses are counted per robot."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy.exceptions import UsageError
 
@@ -20,13 +21,9 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.sitemap import sitemaps_in
 from scrapy_koster.protocol.wording import TEXT_CHARS, shown, utc
+from scrapy_koster.storage import Storage
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
-    from scrapy_koster.storage import Storage
 
 _NOT_STORED = 1
 _COLUMNS = ("SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL", "ROBOT")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy_koster.checker.checks import BOTH, Severity
 from scrapy_koster.checker.syntax import FINDINGS_LISTED, Finding, check
-from scrapy_koster.commands.lookup import NO_ANSWER
-from scrapy_koster.commands.style import bold, counted, cyan, dim, green, red, yellow
+from scrapy_koster.commands.lookup import NO_ANSWER, Basis
+from scrapy_koster.commands.style import Line, Part, bold, counted, cyan, dim, green, red, yellow
 from scrapy_koster.commands.subcommand import JSON, NOT_RETRIEVED, Run, Subcommand, argument, is_url
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.printable import printable
@@ -17,11 +17,6 @@ from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.standing import Standing, standing_stated
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 from scrapy_koster.protocol.wording import STANDARD_KEYS, TEXT_CHARS
-
-if TYPE_CHECKING:
-    from scrapy_koster.commands.lookup import Basis
-    from scrapy_koster.commands.style import Line, Part
-
 
 _READINGS = {**{key: (standard,) for standard, key in STANDARD_KEYS.items()}, "both": BOTH}
 _PAINTS = {Severity.ERROR: red, Severity.WARNING: yellow, Severity.NOTE: cyan}

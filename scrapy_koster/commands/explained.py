@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from scrapy_koster.commands.lookup import Basis
 from scrapy_koster.commands.subcommand import site_named
 from scrapy_koster.crawl.decision import checked_watch, decide
 from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Copy
-from scrapy_koster.protocol.delay import delay_or_limit
+from scrapy_koster.protocol.delay import Delay, delay_or_limit
+from scrapy_koster.protocol.hazard import Hazard
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
+from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.ruling import Ruling, Standard
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.usage import Usage
 from scrapy_koster.protocol.verdict import Verdict
-
-if TYPE_CHECKING:
-    from scrapy_koster.commands.lookup import Basis
-    from scrapy_koster.protocol.delay import Delay
-    from scrapy_koster.protocol.hazard import Hazard
-    from scrapy_koster.protocol.reading import Reading
 
 
 @dataclass(frozen=True, slots=True)

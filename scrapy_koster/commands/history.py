@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.archive.history import Version, changes, versions
+from scrapy_koster.archive.record import Outcome
 from scrapy_koster.commands.style import Line, bold, dim, green, red, table
 from scrapy_koster.commands.subcommand import ARCHIVE, JSON, Run, Subcommand, argument, sites_named
 from scrapy_koster.protocol.access import Copy, Failure
@@ -16,9 +17,8 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.wording import TEXT_CHARS, shown, utc
 
-if TYPE_CHECKING:
-    from scrapy_koster.archive.folder import Folder, Outcome
-
+if TYPE_CHECKING:  # needs the extra "archive"
+    from scrapy_koster.archive.folder import Folder
 
 _NOTHING = 1
 _COLUMNS = ("FIRST SEEN", "LAST SEEN", "SEEN", "HTTP", "BYTES", "DIGEST")

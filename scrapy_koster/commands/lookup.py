@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
+from scrapy.robotstxt import RobotParser
+from scrapy.settings import Settings
 from scrapy.utils.misc import build_from_crawler
 from scrapy.utils.spider import DefaultSpider
 
+from scrapy_koster.archive.record import Outcome
 from scrapy_koster.crawl.assembly import Assembly, Parts
-from scrapy_koster.crawl.config import config_of
+from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.fetching.archiver import decisive
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.robot import user_agent
-from scrapy_koster.protocol.access import Answer, Copy, standing_of
+from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer, standing_of
 from scrapy_koster.protocol.delay import CrawlDelay
 from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.printable import printable
@@ -32,13 +35,8 @@ from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.signals import robots_retrieved
 from scrapy_koster.storage.port import GRANTED, Claimed
 
-if TYPE_CHECKING:
-    from scrapy.robotstxt import RobotParser
-    from scrapy.settings import Settings
-
-    from scrapy_koster.archive.folder import Folder, Outcome
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.access import Known, NoAnswer
+if TYPE_CHECKING:  # needs the extra "archive"
+    from scrapy_koster.archive.folder import Folder
 
 QUIET: dict[str, Any] = {
     # A crawl of this project may be running. A command must not overwrite files of that crawl.

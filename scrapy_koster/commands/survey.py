@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy.exceptions import UsageError
 
@@ -30,12 +30,10 @@ from scrapy_koster.crawl.report import RobotsReport, folder_of, write_report
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.report.database import DatabaseError
 from scrapy_koster.report.numbers import read
 from scrapy_koster.report.writing import whole
-
-if TYPE_CHECKING:
-    from scrapy_koster.protocol.verdict import Verdict
 
 _REFUSED = 1
 _SHOWN = 10

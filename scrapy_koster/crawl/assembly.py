@@ -7,11 +7,14 @@ component builds the objects of the crawl. Later components get the same objects
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+from scrapy.crawler import Crawler
 
 from scrapy_koster.crawl.clock import clock_of
-from scrapy_koster.crawl.config import config_of
+from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.engine.private import Engine, belonging
 from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
@@ -27,15 +30,7 @@ from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.sites import Sites
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.states import SiteState
+from scrapy_koster.crawl.states import SiteState
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,20 +8,16 @@ plain ``float`` in seconds since the epoch (``Clock.epoch``). Waits inside this 
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable, Callable
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from scrapy.utils.asyncio import call_later
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.engine.private import belonging
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import CallLaterResult
 
 Instant = float
 """A time of the monotonic clock, in seconds. Not comparable with seconds since the epoch."""

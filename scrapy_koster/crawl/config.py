@@ -7,9 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
+from scrapy.robotstxt import RobotParser
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import data_path
 
@@ -24,16 +27,9 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.usage import UsageAction, UsageChoice, UsageUnknown
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.port import Setting
+from scrapy_koster.storage.port import Setting, Storage
 from scrapy_koster.storage.redis_settings import REDIS_SETTINGS
 from scrapy_koster.storage.sqlite import SQLiteStorage
-
-if TYPE_CHECKING:
-    from scrapy.core.scheduler import BaseScheduler
-    from scrapy.crawler import Crawler
-    from scrapy.robotstxt import RobotParser
-
-    from scrapy_koster.storage.port import Storage
 
 FALLBACK_SCHEDULER = "KOSTER_FALLBACK_SCHEDULER"
 

@@ -8,27 +8,22 @@ because a forbidden request does not wait for the turn of its host.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.protocol.defect import guarded, returned
+from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.hazard import Watch
 from scrapy_koster.protocol.override import current
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.step import Obey
-from scrapy_koster.protocol.verdict import forbidden_spelling, permission, verdict_on
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.protocol.delay import Delay
-    from scrapy_koster.protocol.step import Settled
-    from scrapy_koster.protocol.usage import Statement
-    from scrapy_koster.protocol.verdict import Verdict
+from scrapy_koster.protocol.step import Obey, Settled
+from scrapy_koster.protocol.usage import Statement
+from scrapy_koster.protocol.verdict import Verdict, forbidden_spelling, permission, verdict_on
 
 
 class Decision(NamedTuple):

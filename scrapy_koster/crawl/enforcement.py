@@ -10,37 +10,30 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, IgnoreRequest
+from scrapy.http import Response
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster import signals
-from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.decision import checked_watch, decide
+from scrapy_koster.crawl.assembly import Assembly, assembly_of
+from scrapy_koster.crawl.decision import Decision, checked_watch, decide
 from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.pacing.pacer import Pacer
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Ground, Standing
-from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from scrapy_koster.crawl.assembly import Assembly
-    from scrapy_koster.crawl.decision import Decision
-    from scrapy_koster.crawl.pacing.pacer import Pacer
-    from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.protocol.step import Step
-    from scrapy_koster.protocol.usage import Statement
-    from scrapy_koster.protocol.verdict import Verdict
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, Step, waits
+from scrapy_koster.protocol.usage import Statement
+from scrapy_koster.protocol.verdict import Verdict
 
 _URLS_COUNTED = 100_000
 _REFUSED = {Ground.DELAY: "crawl_delay", Ground.USAGE: "usage"}

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from scrapy.exceptions import IgnoreRequest
 
-if TYPE_CHECKING:
-    from scrapy_koster.protocol.verdict import Verdict
+from scrapy_koster.protocol.verdict import Verdict
 
 
 class _Refused(IgnoreRequest):

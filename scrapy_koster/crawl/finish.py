@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 
 from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
 
 FORBIDDEN = "robotstxt_forbidden"
 """The finish reason instead of "finished" if every request was forbidden."""

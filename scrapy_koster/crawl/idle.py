@@ -10,21 +10,17 @@ idle if the downloader has no other requests.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from scrapy import Request
+from scrapy.utils.asyncio import CallLaterResult
+
+from scrapy_koster.crawl.clock import Clock, Ticks
+from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from scrapy import Request
-    from scrapy.utils.asyncio import CallLaterResult
-
-    from scrapy_koster.crawl.clock import Clock, Ticks
-    from scrapy_koster.crawl.engine.private import Engine
-    from scrapy_koster.protocol.access import Failure
 
 # The reason of a failure is cut to this number of characters. The reason for giving up follows.
 _REASON_CHARS = 100

@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import ExitStack, closing, suppress
 from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
 from time import gmtime, strftime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import run_in_thread
+from typing_extensions import Self
 
-from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.clock import Ticks, clock_of
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import copies_of, user_agent
 from scrapy_koster.extras import need_extra
-from scrapy_koster.protocol.access import last_copy
+from scrapy_koster.protocol.access import Copy, last_copy
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.counts import Counts
 from scrapy_koster.report.database import Writer
 from scrapy_koster.report.writing import try_writing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scrapy.crawler import Crawler
-    from typing_extensions import Self
-
-    from scrapy_koster.crawl.clock import Ticks
-    from scrapy_koster.protocol.access import Copy
-    from scrapy_koster.storage import Storage
+from scrapy_koster.storage import Storage
 
 _BATCH_SECS = 2.0
 _FOLDER = "reports"

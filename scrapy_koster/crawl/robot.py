@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.http import Headers
 from scrapy.utils.python import without_none_values
 
 from scrapy_koster.crawl.config import Config, checked_robot
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.nametoken import TOKEN, names_of
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
 
 _META = 'meta["robotstxt_user_agent"]'
 # A second word after the name. A valid name is followed only by a version or a comment.

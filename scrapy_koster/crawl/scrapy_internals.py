@@ -8,12 +8,9 @@ up when used. Without such a name, a single feature does not work.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import scrapy
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
+from scrapy.crawler import Crawler
 
 NEEDED = {
     # To see whether a crawl closes or belongs to `scrapy shell`, and to call the scheduler.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.site import site_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # The number of sites that are tried for eviction when a new site comes. Busy sites stay.
 _EVICTED_AT_ONCE = 16

@@ -6,30 +6,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from scrapy import Request
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.clock import TIMER_MOST_SECS
+from scrapy_koster.crawl.clock import TIMER_MOST_SECS, Clock
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.idle import IdleTimeout
-from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, Fate, State, moved_by
+from scrapy_koster.crawl.messages.announcer import Announcer
+from scrapy_koster.crawl.pacing.pacer import Pacer
+from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
+from scrapy_koster.crawl.site_records import SiteRecords
+from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, Fate, SiteState, State, moved_by
 from scrapy_koster.protocol.access import Failure
-from scrapy_koster.protocol.step import Defer, Refuse, waits
-
-if TYPE_CHECKING:
-    from scrapy import Request
-
-    from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.engine.private import Engine
-    from scrapy_koster.crawl.fetching.retriever import Retriever
-    from scrapy_koster.crawl.messages.announcer import Announcer
-    from scrapy_koster.crawl.pacing.pacer import Pacer
-    from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
-    from scrapy_koster.crawl.site_records import SiteRecords
-    from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.protocol.step import Settled, Step
+from scrapy_koster.protocol.step import Defer, Refuse, Settled, Step, waits
 
 
 @dataclass(kw_only=True, eq=False)

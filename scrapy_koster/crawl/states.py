@@ -41,26 +41,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, next_step, waits
+from scrapy import Request
+from scrapy.robotstxt import RobotParser
+from scrapy.utils.asyncio import CallLaterResult
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure as TwistedFailure
+
+from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.delay import Delay
+from scrapy_koster.protocol.hazard import Cause, Watch
+from scrapy_koster.protocol.policy import Policy
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, next_step, waits
+from scrapy_koster.protocol.usage_lines import UsageLines
 from scrapy_koster.protocol.verdict import Source
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.robotstxt import RobotParser
-    from scrapy.utils.asyncio import CallLaterResult
-    from twisted.internet.defer import Deferred
-    from twisted.python.failure import Failure as TwistedFailure
-
-    from scrapy_koster.protocol.access import Known
-    from scrapy_koster.protocol.delay import Delay
-    from scrapy_koster.protocol.hazard import Cause, Watch
-    from scrapy_koster.protocol.policy import Policy
-    from scrapy_koster.protocol.site import Site
-    from scrapy_koster.protocol.standing import Standing
-    from scrapy_koster.protocol.step import Step
-    from scrapy_koster.protocol.usage_lines import UsageLines
 
 
 class State(Enum):

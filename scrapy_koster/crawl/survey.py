@@ -6,24 +6,21 @@ import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from scrapy import Request, Spider
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 from twisted.internet.defer import CancelledError
+from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.report import RobotsReport
-
-if TYPE_CHECKING:
-    from scrapy.http import Response
-    from scrapy.settings import BaseSettings
-    from twisted.python.failure import Failure
-
-    from scrapy_koster.protocol.verdict import Verdict
+from scrapy_koster.protocol.verdict import Verdict
 
 # More than the number of robots.txt files that are fetched at once (``socket_limit``), so that the
 # next fetch can always begin.

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
+from typing_extensions import Self
 
 from scrapy_koster.protocol.delay import Delay, delay_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from typing_extensions import Self
 
 
 class ScrapyParser(RobotParser):

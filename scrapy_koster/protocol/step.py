@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+from typing_extensions import TypeIs
 
 from scrapy_koster.protocol.access import (
     Copy,
@@ -17,9 +19,6 @@ from scrapy_koster.protocol.access import (
 )
 from scrapy_koster.protocol.policy import Policy, Unavailable
 from scrapy_koster.protocol.standing import Standing
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeIs
 
 
 @dataclass(frozen=True, slots=True)

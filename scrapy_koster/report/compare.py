@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scrapy_koster.report.html import Table, time_of
 from scrapy_koster.report.numbers import OUTCOME_NAMES, worded
-
-if TYPE_CHECKING:
-    import sqlite3
 
 _ROWS_MOST = 10_000
 _NAMED = f"SELECT *, {worded(OUTCOME_NAMES)} AS named FROM"

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from random import randrange
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy_koster import signals
 from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer
-from scrapy_koster.protocol.hazard import Cause
+from scrapy_koster.protocol.hazard import Cause, Hazard
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading, RobotsTxt
+from scrapy_koster.protocol.records import Record
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground, Standing
-from scrapy_koster.protocol.usage import Preference
+from scrapy_koster.protocol.usage import Preference, Statement
+from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.protocol.wording import shown, text_of
 from scrapy_koster.report.tally import ALLOWED, HAZARD, OVERRIDDEN, REFUSED, START, Tally
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from scrapy_koster.protocol.hazard import Hazard
-    from scrapy_koster.protocol.records import Record
-    from scrapy_koster.protocol.site import Site
-    from scrapy_koster.protocol.usage import Statement
-    from scrapy_koster.protocol.verdict import Verdict
 
 _URL_CHARS = 300
 _RULE_CHARS = 200

@@ -6,14 +6,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Access, Standing
-from scrapy_koster.report.tally import ALLOWED, REFUSED, TABLES, Columns
-
-if TYPE_CHECKING:
-    from scrapy_koster.report.tally import Tally
+from scrapy_koster.report.tally import ALLOWED, REFUSED, TABLES, Columns, Tally
 
 _APPLICATION_ID = 0x4B727074  # "Krpt"
 _VERSION = 8

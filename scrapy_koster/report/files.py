@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import zlib
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy_koster.checker.checks import Severity
 from scrapy_koster.checker.syntax import check
@@ -13,9 +14,6 @@ from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.reading import RobotsTxt
 from scrapy_koster.protocol.wording import shown
-
-if TYPE_CHECKING:
-    import sqlite3
 
 CopyOf = Callable[[str], Copy | None]
 """A function that returns the stored copy of a site, or None."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import csv
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from scrapy_koster.protocol.standing import Access, Standing
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.tally import ALLOWED, COUNTS, FACTS, REFUSED
-
-if TYPE_CHECKING:
-    import sqlite3
 
 Counted: TypeAlias = dict[str, int]
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy_koster.checker.checks import Severity
 from scrapy_koster.protocol.standing import Standing
-from scrapy_koster.report.files import GRAVITY
+from scrapy_koster.report.files import GRAVITY, File
 from scrapy_koster.report.html import Table
 from scrapy_koster.report.numbers import BY_LINE, BY_MATTER, RULES_MOST, Numbers, worded
 from scrapy_koster.report.tally import HAZARD, OVERRIDDEN, START, USAGE
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from scrapy_koster.report.files import File
 
 _OUTCOME = worded({standing: standing.words for standing in Standing})
 _TOP_LINE = (

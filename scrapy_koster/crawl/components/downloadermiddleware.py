@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.misc import load_object
+from typing_extensions import Self
 
-from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.assembly import Assembly, assembly_of
 from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
@@ -20,22 +24,12 @@ from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsUnavailable
 from scrapy_koster.crawl.fetching.room import is_of_scrapy
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in
-from scrapy_koster.protocol.step import Obey, Pass, Refuse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-    from typing_extensions import Self
-
-    from scrapy_koster.crawl.assembly import Assembly
-    from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.protocol.step import Step
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, Step
 
 
 class KosterMiddleware:

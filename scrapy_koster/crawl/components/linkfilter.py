@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import Request
 from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.components.optional import OptionalMiddleware
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.enforcement import enforcement_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from scrapy.http import Response
-
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.exceptions import RobotsForbidden
+from scrapy_koster.crawl.exceptions import RobotsForbidden
 
 
 class LinkFilterMiddleware(OptionalMiddleware):

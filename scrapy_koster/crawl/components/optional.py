@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.http import HtmlResponse, TextResponse, XmlResponse
+from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
+from typing_extensions import Self
 
-from scrapy_koster.crawl.config import config_of
+from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import sent_user_agent
 from scrapy_koster.protocol.nametoken import joined, names_of
 from scrapy_koster.signals import output_dropped
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-    from typing_extensions import Self
-
-    from scrapy_koster.crawl.config import Config
 
 _XHTML = b"http://www.w3.org/1999/xhtml"
 _XHTML_WITHIN_BYTES = 1024

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scrapy import signals
+from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred, succeed
 
-from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.assembly import Assembly, assembly_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware, check_built
 from scrapy_koster.crawl.engine.private import dupefilter_of
 from scrapy_koster.crawl.finish import WAITING
@@ -27,12 +28,6 @@ from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
 from scrapy_koster.crawl.scrapy_internals import check_internals
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import waits
-
-if TYPE_CHECKING:
-    from scrapy import Request, Spider
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.assembly import Assembly
 
 # After this time, a call of next_request looks at no further request. To get one request out of
 # Scrapy's queue can take milliseconds, for example with 10,000 hosts. Meanwhile, nothing is sent or

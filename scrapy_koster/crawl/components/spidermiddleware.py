@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_koster.crawl.components.optional import OptionalMiddleware, html_of, tokens_of
-from scrapy_koster.crawl.config import PageSource
+from scrapy_koster.crawl.config import Config, PageSource
 from scrapy_koster.protocol.robotsmeta import (
     Directives,
     directives_of_headers,
     directives_of_page,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.config import Config
 
 PAGE_DIRECTIVES = "koster_page_directives"
 """The key of request.meta with the directives of the page, for example ["noindex"]."""

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from itemadapter import ItemAdapter
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
 from scrapy_koster.crawl.components.optional import OptionalMiddleware, html_of, tokens_of
-from scrapy_koster.crawl.config import DAY_SECS
+from scrapy_koster.crawl.config import DAY_SECS, Config
 from scrapy_koster.crawl.enforcement import enforcement_of
-from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
+from scrapy_koster.protocol.usage import KNOWN_LABELS, Statement, Usage
 from scrapy_koster.protocol.usage_page import FIELDS, page_statements
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.usage import Statement
 
 USAGE = "koster_usage"
 """The key of response.meta with the Usage of the page."""

@@ -15,22 +15,19 @@ connection that was opened for a page never has a limit, as in Scrapy.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Coroutine, Hashable
 from contextvars import ContextVar
 from copy import copy
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scrapy import Request
 from scrapy.exceptions import DownloadCancelledError, StopDownload
 from scrapy.http import Response
+from twisted.internet.defer import Deferred
 from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.web.client import HTTPConnectionPool
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable
-
-    from scrapy import Request
-    from twisted.internet.defer import Deferred
 
 HEADERS_MAX_BYTES = 65536
 """The limit of the headers. Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the body."""

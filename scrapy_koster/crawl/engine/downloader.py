@@ -6,16 +6,14 @@ The setting DOWNLOADER is Scrapy's extension point for this, so no method of Scr
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scrapy import Request
 from scrapy.core.downloader import Downloader
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 
 from scrapy_koster.crawl.engine.private import SendingHooks, belonging
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
 
 class _Checking:

@@ -8,13 +8,10 @@ module or Scrapy stops the crawl.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import Any, TypeVar
 
+from scrapy import Request
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.dupefilters import BaseDupeFilter
 from twisted.internet.defer import CancelledError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-    from contextlib import AbstractAsyncContextManager
-
-    from scrapy import Request
-    from scrapy.core.scheduler import BaseScheduler
-    from scrapy.crawler import Crawler
-    from scrapy.dupefilters import BaseDupeFilter
-
 
 _T = TypeVar("_T")
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import scrapy
+from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.pqueues import DownloaderAwarePriorityQueue, DownloaderInterface
 
 from scrapy_koster.crawl.scrapy_internals import QUEUE_INTERNALS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
 
 
 class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):

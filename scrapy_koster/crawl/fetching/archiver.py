@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Callable
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import scrapy
+from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
 
-from scrapy_koster.archive.record import Record
+from scrapy_koster.archive.record import Attempt, Record
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import user_agent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
-
-    from scrapy_koster.archive.record import Attempt
-    from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.access import Known
 
 _UNDECISIVE = {"KOSTER_ARCHIVE", "KOSTER_REPORT", "KOSTER_STORAGE", FALLBACK_SCHEDULER}
 _CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"

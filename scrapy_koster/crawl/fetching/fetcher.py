@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadTimeoutError,
@@ -19,23 +20,13 @@ from scrapy.exceptions import (
 )
 from scrapy.utils.asyncio import run_in_thread
 
-from scrapy_koster.crawl.clock import LateError
+from scrapy_koster.crawl.clock import Clock, LateError
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.fetching.transfer import Transfer, count_bytes
-from scrapy_koster.protocol.access import NoAnswer, redirect_target
+from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
 from scrapy_koster.protocol.printable import error_text, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.access import Answer, Copy
-    from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.site import Site
 
 # The codes of a resolver that has answered: the name does not exist, or has no address. The code of
 # a resolver that fails is not in this set.

@@ -12,21 +12,16 @@ sockets. The other sites share the rest.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
+from scrapy.utils.asyncio import CallLaterResult
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredSemaphore
 
+from scrapy_koster.crawl.clock import Clock, Instant
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from scrapy.utils.asyncio import CallLaterResult
-
-    from scrapy_koster.crawl.clock import Clock, Instant
-    from scrapy_koster.crawl.states import SiteState
 
 YOUNG_SECS = 0.5
 _YOUNG_LEAST = 100

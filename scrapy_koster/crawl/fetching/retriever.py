@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.robotstxt import RobotParser
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster import signals
 from scrapy_koster.archive.record import Attempt
-from scrapy_koster.crawl.clock import LateError
+from scrapy_koster.crawl.clock import Clock, LateError
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.decision import checked_watch
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.fetcher import CLAIM_SPARE_SECS
-from scrapy_koster.crawl.states import Facts
+from scrapy_koster.crawl.fetching.archiver import Archiver
+from scrapy_koster.crawl.fetching.fetcher import CLAIM_SPARE_SECS, Fetcher
+from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
+from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
+from scrapy_koster.crawl.messages.announcer import Announcer
+from scrapy_koster.crawl.robot import Robot
+from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import (
     Answer,
     Copy,
@@ -31,32 +42,12 @@ from scrapy_koster.protocol.access import (
 from scrapy_koster.protocol.defect import checked_parser, guarded
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.reading import Reading
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Access
-from scrapy_koster.protocol.step import Ask, Obey, given_up_at
-from scrapy_koster.protocol.usage_lines import usage_lines
+from scrapy_koster.protocol.step import Ask, Obey, Step, given_up_at
+from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import is_news, judged
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.robotstxt import RobotParser
-    from twisted.internet.defer import Deferred
-
-    from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.fetching.archiver import Archiver
-    from scrapy_koster.crawl.fetching.fetcher import Fetcher
-    from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
-    from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
-    from scrapy_koster.crawl.messages.announcer import Announcer
-    from scrapy_koster.crawl.robot import Robot
-    from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.protocol.site import Site
-    from scrapy_koster.protocol.step import Step
-    from scrapy_koster.protocol.usage_lines import UsageLines
 
 # The mean sleep before the next look at the storage, while another process has the claim.
 _LOOK_SECS = 0.4

@@ -8,15 +8,13 @@ handlers with more connections: CONCURRENT_REQUESTS for pages, and ``socket_limi
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import build_from_crawler, load_object
 
 from scrapy_koster.crawl.fetching.lookahead import socket_limit
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
 
 _LIMITED = {"AiohttpDownloadHandler", "HttpxDownloadHandler"}
 

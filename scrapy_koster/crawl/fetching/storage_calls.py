@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from secrets import token_hex
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import is_asyncio_available
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError, clock_of
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import copies_of
+from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.printable import error_text
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.encoding import seconds, sound
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, StorageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.access import Known
-    from scrapy_koster.protocol.site import Site
-    from scrapy_koster.storage.port import Storage
+from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, Storage, StorageError
 
 _CALL_SECS = 5.0
 """The time limit of a call in a thread, unless KOSTER_TIMEOUT_SECS is less."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import ResponseDataLossError, StopDownload
 from scrapy.http import Response
+from scrapy.http.headers import Headers
 from scrapy.http.request import NO_CALLBACK
 from w3lib.url import safe_url_string
 
 from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.answer_limit import (
     HEADERS_MAX_BYTES,
     HEADERS_TOO_LONG,
@@ -28,12 +31,6 @@ from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.http.headers import Headers
-
-    from scrapy_koster.crawl.config import Config
 
 _REPLACED_MOST = 10
 """How often downloader middlewares can replace the request for a URL."""

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from scrapy import Request
+from scrapy.crawler import Crawler
 
 from scrapy_koster import signals
 from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, standing_of
+from scrapy_koster.protocol.hazard import Hazard
 from scrapy_koster.protocol.html_page import ORDINARY, is_html, page_in_place
 from scrapy_koster.protocol.line import is_viewer_page, is_wide
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Access, Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
 from scrapy_koster.protocol.wording import utc
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.hazard import Hazard
-    from scrapy_koster.protocol.site import Site
 
 _ANYWAY = '. To fetch its pages anyway, set KOSTER_UNAVAILABLE = "allow"'
 _TO_GO_ON = ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS" + _ANYWAY

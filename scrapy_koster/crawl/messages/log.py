@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING
+
+from scrapy.crawler import Crawler
 
 from scrapy_koster.protocol.printable import error_text, printable
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
 
 _VALUE_CHARS = 1000
 

@@ -6,21 +6,18 @@ from collections import Counter
 from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from scrapy.crawler import Crawler
+
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.delay import CrawlDelay
 from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.storage.sqlite import SQLiteStorage
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.site import Site
 
 _URL_CHARS = 300
 _SITES_NAMED = 10

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from scrapy.crawler import Crawler
+
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.robot import Robot
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.delay import Delay, delay_or_limit, names_delay
 from scrapy_koster.protocol.reading import Reading
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.robot import Robot
-    from scrapy_koster.crawl.states import SiteState
 
 _LONGEST_SECS = 366 * 86400.0
 # A shorter delay is ignored, because the timers of event loops are not more exact.

@@ -16,46 +16,43 @@ robots.txt, the delay always counts from the response.
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, clock_of
+from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, Instant, clock_of
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.decision import decide
-from scrapy_koster.crawl.engine.private import CANCELLED, is_for_robots_txt
+from scrapy_koster.crawl.engine.private import CANCELLED, Engine, is_for_robots_txt
+from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.delays import Delays
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
+from scrapy_koster.crawl.robot import Robot
+from scrapy_koster.crawl.site_records import SiteRecords
+from scrapy_koster.crawl.states import SiteState
+from scrapy_koster.protocol.access import Copy, Known
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
 from scrapy_koster.protocol.verdict import Source
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager, AbstractContextManager
-
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.clock import Instant
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.engine.private import Engine
-    from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
-    from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
-    from scrapy_koster.crawl.robot import Robot
-    from scrapy_koster.crawl.site_records import SiteRecords
-    from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.protocol.access import Known
-    from scrapy_koster.protocol.site import Site
-
-    Waiting: TypeAlias = Callable[[Request], AbstractContextManager[None]]
-    Visitor: TypeAlias = Request | SiteState
-    """A request for a page, or a site whose robots.txt is fetched."""
+Waiting: TypeAlias = Callable[[Request], AbstractContextManager[None]]
+Visitor: TypeAlias = Request | SiteState
+"""A request for a page, or a site whose robots.txt is fetched."""
 
 # The longest time from sending a request to its arrival at the site, by assumption.
 _LATE_MOST_SECS = 0.5

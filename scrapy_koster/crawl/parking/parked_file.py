@@ -5,24 +5,20 @@ from __future__ import annotations
 import pickle
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
+from scrapy import Request
 from scrapy.core.scheduler import Scheduler
+from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
 from scrapy.utils.job import job_dir
 from scrapy.utils.request import request_from_dict
 
 from scrapy_koster.crawl.messages.log import Log
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
-
-    # The priority is negated, so the highest priority comes first. All queues share the numbers.
-    Place: TypeAlias = tuple[int, int]
-    """Priority and number of a request in its queue. The lowest place is the next."""
+# The priority is negated, so the highest priority comes first. All queues share the numbers.
+Place: TypeAlias = tuple[int, int]
+"""Priority and number of a request in its queue. The lowest place is the next."""
 
 NAME = "koster-parked.sqlite3"
 # A written request survives a crash of the process, but perhaps not a crash of the machine.

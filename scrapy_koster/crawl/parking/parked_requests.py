@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from scrapy_koster.crawl.states import Fate
-from scrapy_koster.protocol.step import Refuse
+from scrapy import Request
+from scrapy.crawler import Crawler
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.engine.private import Engine
-    from scrapy_koster.crawl.parking.parked_file import ParkedFile, Place
-    from scrapy_koster.crawl.parking.redis_backup import RedisBackup
-    from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.protocol.access import Failure
-    from scrapy_koster.protocol.step import Step
+from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.crawl.parking.parked_file import ParkedFile, Place
+from scrapy_koster.crawl.parking.redis_backup import RedisBackup
+from scrapy_koster.crawl.states import Fate, SiteState
+from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.step import Refuse, Step
 
 
 @dataclass(eq=False, slots=True)

@@ -13,23 +13,19 @@ pools than that of the client's default, such as those of a Sentinel or a Cluste
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import partial
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from scrapy_koster.crawl.clock import LONG_AGO
+from scrapy import Request
+from scrapy.crawler import Crawler
+
+from scrapy_koster.crawl.clock import LONG_AGO, Clock, Ticks
+from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.parking.parked_file import Place
 from scrapy_koster.protocol.printable import error_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.clock import Clock, Ticks
-    from scrapy_koster.crawl.engine.private import Engine
-    from scrapy_koster.crawl.parking.parked_file import Place
 
 T = TypeVar("T")
 

@@ -10,20 +10,15 @@ robots.txt as always. To tell them apart, KosterMiddleware reads the cache befor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scrapy import Request
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
 
+from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure, last_copy, why_not_obeyed
 from scrapy_koster.protocol.step import Obey, Pass
-
-if TYPE_CHECKING:
-    from scrapy import Request
-
-    from scrapy_koster.crawl.fetching.retriever import Retriever
-    from scrapy_koster.crawl.states import SiteState
 
 
 class Replay:
