@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from io import BufferedReader
 from pathlib import Path
 from time import monotonic
@@ -93,9 +93,8 @@ def opened(name: str, wanted: str = "a file,") -> Iterator[BufferedReader]:
     Raises UsageError if the file cannot be opened or read. The message has the advice
     "give {wanted} or - for standard input".
     """
-    with file_errors(f"cannot read {name!r}", f"; give {wanted} or - for standard input"):
-        if name != "-":
-            with Path(name).open("rb") as file:
-                yield file
-        else:
-            yield cast("BufferedReader", sys.stdin.buffer)
+    with (
+        file_errors(f"cannot read {name!r}", f"; give {wanted} or - for standard input"),
+        nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as file,
+    ):
+        yield cast("BufferedReader", file)

@@ -18,7 +18,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 import scrapy_koster
 from scrapy_koster import KosterMiddleware
-from scrapy_koster.commands.explained import explain
+from scrapy_koster.commands.explain import explain
 from scrapy_koster.commands.lookup import Basis
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
 from scrapy_koster.protocol.access import Answer, Copy
