@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.downloader import RobotsDownloader
     from scrapy_koster.crawl.engine.roundrobin import RoundRobinPriorityQueue
     from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-    from scrapy_koster.crawl.report import RobotsReport
     from scrapy_koster.parsers.koster import KosterRobotParser
     from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
     from scrapy_koster.parsers.strictest import StrictestRobotParser
     from scrapy_koster.protocol.usage import Preference, Statement, Usage
+    from scrapy_koster.report.extension import RobotsReport
 
 __all__ = [
     "Addon",
@@ -56,7 +56,7 @@ _MODULES = {
     "RobotsDownloader": "crawl.engine.downloader",
     "RobotsForbidden": "crawl.exceptions",
     "RobotsMetaMiddleware": "crawl.components.spidermiddleware",
-    "RobotsReport": "crawl.report",
+    "RobotsReport": "report.extension",
     "RobotsSitemapMixin": "crawl.components.sitemapspider",
     "RobotsUnavailable": "crawl.exceptions",
     "RoundRobinPriorityQueue": "crawl.engine.roundrobin",

@@ -20,8 +20,8 @@ from scrapy_koster.crawl.engine.downloader import checking_downloader
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.fetching.room import make_room
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.report.extension import RobotsReport
 
 _SCHEDULER = "scrapy_koster.DeferringScheduler"
 _DOWNLOADER = "scrapy_koster.RobotsDownloader"

@@ -9,8 +9,8 @@ from pathlib import Path
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.subcommand import JSON, PAGE, Run, Subcommand, argument
-from scrapy_koster.crawl.report import files_of, write_report
 from scrapy_koster.report.database import reading
+from scrapy_koster.report.extension import files_of, write_report
 from scrapy_koster.report.numbers import csv_lines, read
 
 _PAGE = "robots-report.html"

@@ -37,11 +37,11 @@ from scrapy_koster.commands.subcommand import (
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine.private import is_for_robots_txt
-from scrapy_koster.crawl.report import RobotsReport, folder_of, write_report
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.report.database import DatabaseError
+from scrapy_koster.report.extension import RobotsReport, folder_of, write_report
 from scrapy_koster.report.numbers import read
 from scrapy_koster.report.writing import whole
 

@@ -18,7 +18,7 @@ from scrapy.settings import Settings
 from scrapy_koster.commands import survey
 from scrapy_koster.commands.seeds import Seeds
 from scrapy_koster.commands.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
-from scrapy_koster.crawl.report import RobotsReport
+from scrapy_koster.report.extension import RobotsReport
 from scrapy_koster.report.numbers import read
 
 RULES = "User-agent: *\nDisallow: /private\nDisallow: /b\n"

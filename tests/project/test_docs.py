@@ -160,12 +160,18 @@ LEVELS = {
 }
 
 
+OF_A_CRAWL = [
+    *(ROOT / "scrapy_koster" / "crawl").rglob("*.py"),
+    ROOT / "scrapy_koster" / "report" / "extension.py",
+]
+
+
 def said() -> set[tuple[str, str]]:
     """Return the level and the text of each call of a Log."""
     of_sites = {(FIRST_SITES, _as_documented(line)) for line in announcer.LINES.values()}
     return of_sites | {
         (level, _as_documented(line))
-        for path in (ROOT / "scrapy_koster" / "crawl").rglob("*.py")
+        for path in OF_A_CRAWL
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         for level, line in _said_by(node)
     }
@@ -213,7 +219,7 @@ RAISED = {"ImportError", "RuntimeError", "ValueError"}
 def raised() -> set[tuple[str, str]]:
     """The class and the text of each error of a crawl that a user meets as a whole sentence."""
     found = set()
-    for path in (ROOT / "scrapy_koster" / "crawl").rglob("*.py"):
+    for path in OF_A_CRAWL:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
                 case (

@@ -108,7 +108,7 @@ async def test_equal_to_the_stats_and_to_the_servers(
     assert numbers.allowed_because["no record for this robot"] == 6 * tenth
     assert numbers.totals["start_refused"] == sum(numbers.refused.values())
     assert page.stat().st_size < 250_000
-    assert result.logged(30, "scrapy_koster.crawl.report") == []
+    assert result.logged(30, "scrapy_koster.report.extension") == []
 
 
 @pytest.mark.parametrize(

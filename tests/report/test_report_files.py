@@ -25,15 +25,15 @@ from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster import RobotsReport
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.report import folder_of, write_report
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.report.database import Writer
+from scrapy_koster.report.extension import folder_of, write_report
 from scrapy_koster.report.numbers import read
 from scrapy_koster.report.tally import Tally
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
-REPORT = "scrapy_koster.crawl.report"
+REPORT = "scrapy_koster.report.extension"
 DAY = 86400.0
 SITE = Site("http", "a.example", 80)
 RULES = "User-agent: *\nDisallow: /no\n"

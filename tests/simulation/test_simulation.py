@@ -84,7 +84,7 @@ def test_nothing_else_reads_a_clock_or_makes_a_name() -> None:
             names.add(module)
         assert not re.search(r"^import (time|secrets)$", text, re.MULTILINE)
     assert clocks == {"clock"}
-    assert names == {*TOKENS, "report"}  # no simulated crawl has a report
+    assert names == {*TOKENS}
 
 
 # Bugs that are put in on purpose: each breaks an invariant within 1,000 seeds.
