@@ -149,7 +149,7 @@ EVERY_KIND = [
     "Allowed: robots.txt is an HTML page: 2",
     '12 refused by a rule (sites: 1) <code>Disallow: /private/</code> <a href="#t-why">',
     "Sites that were unavailable and given up: 1",
-    "Sites whose robots.txt was still loading at the end: 1",
+    "Sites whose robots.txt is not known: 1",
     "Files that were too long and cut off: 1",
     "Dropped links (nofollow): 4",
     "Choose start URLs that these sites allow. <a",

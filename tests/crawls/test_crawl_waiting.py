@@ -40,10 +40,13 @@ SOON = {
 
 
 @pytest.mark.promise("docs/access.md", "a host that does not exist is given up at once")
-async def test_a_host_that_does_not_exist_is_given_up_at_once(crawl: Crawl, server: Server) -> None:
+@pytest.mark.parametrize("host", ["nosuch-host.invalid", "{{host}}", "256.1.1.1", "a+b.x"])
+async def test_a_host_that_does_not_exist_is_given_up_at_once(
+    crawl: Crawl, server: Server, host: str
+) -> None:
     """With the settings that are there without any."""
     site = server.site()
-    urls = [site.url("/"), "http://nosuch-host.invalid/1", "http://nosuch-host.invalid/2"]
+    urls = [site.url("/"), f"http://{host}/1", f"http://{host}/2"]
     result = await crawl(urls=urls)
     assert result.fetched == (site.url("/"),)
     assert sorted(url for url, _ in result.refused) == urls[1:]
@@ -51,8 +54,7 @@ async def test_a_host_that_does_not_exist_is_given_up_at_once(crawl: Crawl, serv
     assert result.seconds < 30
     assert result.finish_reason == "finished"
     [said] = [each for each in result.logged(logging.INFO) if each.startswith("Giving up")]
-    assert "http://nosuch-host.invalid:" in said.replace(": its", ":")
-    assert "CannotResolveHostError" in said
+    assert f"http://{host}:" in said.replace(": its", ":")
 
 
 @pytest.mark.promise("docs/access.md", "ends after KOSTER_IDLE_LIMIT_SECS")

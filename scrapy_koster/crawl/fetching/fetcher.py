@@ -44,7 +44,6 @@ _DEFECTS = (
     RuntimeError,
     SyntaxError,
     TypeError,
-    UnsupportedURLSchemeError,
 )
 CLAIM_SPARE_SECS = 5.0
 """The time by which a claim is longer than KOSTER_TIMEOUT_SECS.
@@ -134,9 +133,10 @@ class Fetcher:
                     if turn := self.visit(site, url):
                         await visit.enter_async_context(turn)
                 answer = await transfer.get(url)
-            except CannotResolveHostError as error:
-                # The error does not show that the site's host is unknown if the lookup was
-                # cancelled, if the request used a proxy, or after a redirect.
+            except (CannotResolveHostError, UnsupportedURLSchemeError, ValueError) as error:
+                # A handler raises one of these for a host that cannot exist. They do not show that
+                # the site's host is unknown if the lookup was cancelled, if the request used a
+                # proxy, or after a redirect.
                 is_cancelled = transfer.is_over or Engine(self.crawler).is_closing
                 is_of_site = not (is_cancelled or transfer.is_proxied or hop)
                 return self._no_answer(error, no_such_host=is_of_site and await _is_unknown(url))
