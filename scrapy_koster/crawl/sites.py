@@ -1,6 +1,11 @@
-"""Runs the table of ``states``: starts retrievals, and ends the waits of requests.
+"""Starts retrievals, and ends the waits of requests.
 
 ``site_records`` has the sites in memory, and ``fetching.retriever`` retrieves robots.txt files.
+
+What a site needs follows from its step (``SiteState.step``): with Ask an attempt, with Defer the
+timer of the next attempt. With Obey, Pass and Refuse no request waits. Time changes a step without
+an event: a copy expires, an attempt becomes due, the clock is set back. So a step is taken anew
+whenever ``Sites`` looks at a site.
 """
 
 from __future__ import annotations
@@ -20,9 +25,9 @@ from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.site_records import SiteRecords
-from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, Fate, SiteState, State, moved_by
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure
-from scrapy_koster.protocol.step import Defer, Refuse, Settled, Step, waits
+from scrapy_koster.protocol.step import Ask, Defer, Refuse, Settled, Step, waits
 
 
 @dataclass(kw_only=True, eq=False)
@@ -90,7 +95,7 @@ class Sites:
         self.announcer.begins_to_wait(state)
         state.page = request
         self._need(state, state.step)
-        if self.idle_timeout.is_by_hand and state.state is State.FETCHING:
+        if self.idle_timeout.is_by_hand and state in self.retriever.under_way:
             self.announcer.awaited(state)
         if self.idle_timeout.is_over or self.idle_timeout.is_closing:
             self.look(state)
@@ -121,32 +126,12 @@ class Sites:
         if self.idle_timeout.is_closing or not waits(step):
             return
         self.ahead.begins(state)
-        if state.state is not State.FETCHING:
-            self._move(state, *moved_by(step))
-        self.happens(state, Event.NEEDED)
-
-    # The table.
-
-    def happens(self, state: SiteState, event: Event) -> Action:
-        """Move the site by *event*, and return the action of the move.
-
-        Raises KeyError if the table has no such move.
-        """
-        return self._move(state, *TABLE[state.state, event])
-
-    def _move(self, state: SiteState, then: State, action: Action) -> Action:
-        """Move the site to the state *then*, and return *action*.
-
-        If *action* is FETCH or SET_TIMER, start the attempt or the timer.
-        """
-        state.state = then
-        if action is Action.FETCH:
+        if isinstance(step, Ask):
             assert state.page is not None  # a request waits
             self.retriever.retrieve(state, state.page)
-        elif action is Action.SET_TIMER and state.timer is None and isinstance(state.step, Defer):
-            secs = max(0.0, state.step.until - self.clock.epoch())
+        elif state.timer is None:
+            secs = max(0.0, step.until - self.clock.epoch())
             state.timer = self.clock.call_later(min(secs, TIMER_MOST_SECS), self._due, state)
-        return action
 
     @staticmethod
     def _stop_timer(state: SiteState) -> None:
@@ -159,38 +144,33 @@ class Sites:
         self.look(state)
 
     def ended(self, state: SiteState) -> None:
-        """Move the site after an attempt, and end the waits of requests that can be decided now."""
+        """End the waits of requests that can be decided after an attempt."""
         step = self.current_step(state)
         if isinstance(step, Defer) and step.failure.attempts == 1:
             # A first attempt that hung may have used up the idle time. A second attempt needs some.
             self.idle_timeout.begin_anew()
-        self._move(state, *moved_by(step))
         self.look(state)
 
     def look(self, state: SiteState) -> None:
         """Take the current step of the site, and end the waits of requests that the step decides.
 
-        An idle or closing crawl ends waits, too. If requests still wait, start an attempt or a
-        timer.
+        An idle or closing crawl ends waits, too: requests in place are refused. Parked requests are
+        refused only by an idle crawl. If the queue is kept for the next run (JOBDIR, scrapy-redis),
+        they stay, except requests that are not in the file of the JOBDIR. If requests still wait,
+        start an attempt or a timer.
         """
         self.ahead.ends(state)
-        step = told = self.current_step(state)
-        action = Action.NOTHING
-        if state.state is not State.FETCHING:
-            action = self._move(state, *moved_by(step))
-        if (ending := self._ending(state, step)) is not None:
-            event, told = ending
-            action = self.happens(state, event)
-        fates = FATES[action]
-        parked = fates.kept if self.parked.is_kept else fates.parked
-        announced = step if parked is Fate.KEEP else told
-        self.announcer.announce(state, announced, self.waiting_for(state))
-        if fates.in_place is not Fate.WAIT:
+        step = self.current_step(state)
+        told = self._ending(state, step) or step
+        is_closing = self.idle_timeout.is_closing
+        is_kept = told is not step and (is_closing or self.parked.is_kept)
+        self.announcer.announce(state, step if is_kept else told, self.waiting_for(state))
+        if not waits(told):
             waiters, state.waiters = state.waiters, ()
             for waiter in waiters:
                 waiter.callback(told)
-        if not self.idle_timeout.is_closing:
-            self.parked.settled(state, parked, told)
+        if not is_closing:
+            self.parked.settled(state, told, is_kept=is_kept)
         if self.waiting_for(state):
             # The next attempt may be due already.
             self._need(state, step)
@@ -199,18 +179,19 @@ class Sites:
 
     # The end of waiting.
 
-    def _ending(self, state: SiteState, step: Step) -> tuple[Event, Refuse] | None:
-        """Return the event by which the crawl ends the waits for the site, with a Refuse step.
+    def _ending(self, state: SiteState, step: Step) -> Refuse | None:
+        """Return the step by which an idle or closing crawl refuses the requests that wait.
 
-        Returns None if the waits go on, or if *step* lets no request wait.
+        Returns None if the waits go on, or if *step* lets no request wait. An idle crawl does not
+        end the waits for a site before its first attempt has ended, because an answer may come.
         """
         idle_timeout, known = self.idle_timeout, state.known
         if not waits(step):
             return None
         if idle_timeout.is_closing:
-            return Event.CLOSING, self.closing()
+            return self.closing()
         if idle_timeout.is_over and isinstance(known, Failure) and self._has_failed(state):
-            return Event.IDLE, Refuse(idle_timeout.given_up(known), self.clock.epoch())
+            return Refuse(idle_timeout.given_up(known), self.clock.epoch())
         return None
 
     def closing(self) -> Refuse:
@@ -246,7 +227,7 @@ class Sites:
 
         Later requests to the site get a new state.
         """
-        is_busy = state.state is State.FETCHING or self.waiting_for(state) > 0
+        is_busy = state in self.retriever.under_way or self.waiting_for(state) > 0
         # A request in the downloader needs the state for the check before it is sent.
         requests = (*self.engine.under_way, *self.idle_timeout.in_place)
         if is_busy or any(self.records.in_memory(each.url) is state for each in requests):

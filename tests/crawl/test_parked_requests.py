@@ -18,7 +18,7 @@ from scrapy.utils.request import RequestFingerprinter
 
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
-from scrapy_koster.crawl.states import Fate, SiteState
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Refuse
@@ -45,10 +45,10 @@ def parked_in(crawler: Crawler, folder: Path | None = None) -> Any:
     return parked
 
 
-def settle(parked: ParkedRequests, name: str, fate: Fate) -> None:
+def settle(parked: ParkedRequests, name: str, *, is_kept: bool = False) -> None:
     """Have the site of this name given up, or have those that cannot be kept."""
     state = SiteState(Site("http", name, 80))
-    parked.settled(state, fate, Refuse(FAILURE, 0.0))
+    parked.settled(state, Refuse(FAILURE, 0.0), is_kept=is_kept)
 
 
 class WaitingSpider(Spider):
@@ -96,7 +96,7 @@ def numbers(parked: ParkedRequests) -> list[int]:
 def test_what_comes_while_its_site_is_given_up_is_given_up_too(parked: ParkedRequests) -> None:
     parked.push("http://a", asked(1))
     parked.push("http://a", asked(2, -1))
-    settle(parked, "a", Fate.GIVE_UP)
+    settle(parked, "a")
     parked.push("http://a", asked(3, 9))
     assert parked.waiting_in("http://a") == 0
     out = [parked.pop() for _ in range(3)]
@@ -111,9 +111,9 @@ def test_what_comes_while_its_site_is_given_up_is_given_up_too(parked: ParkedReq
 def test_a_site_that_recovers_lets_the_rest_go(parked: ParkedRequests) -> None:
     for number in range(3):
         parked.push("http://a", asked(number))
-    settle(parked, "a", Fate.GIVE_UP)
+    settle(parked, "a")
     first = parked.pop()
-    settle(parked, "a", Fate.GO)
+    settle(parked, "a")
     assert numbers(parked) == [1, 2]
     assert list(parked.given_up) == [first]
 
@@ -247,14 +247,14 @@ def test_what_cannot_be_kept_is_given_up_apart(crawler: Crawler, tmp_path: Path)
         unwritable = {"callback": lambda response: None} if number % 2 else {}
         parked.push("http://a", asked(number, number // 2, **unwritable))
     parked.push("http://b", asked(9, callback=lambda response: None))
-    settle(parked, "none", Fate.KEEP)
-    settle(parked, "a", Fate.KEEP)
+    settle(parked, "none", is_kept=True)
+    settle(parked, "a", is_kept=True)
     assert parked.waiting_in("http://a") == 3
     out = [parked.pop() for _ in range(3)]
     assert [each.url[-1] for each in out if each] == ["5", "3", "1"]
     assert all(each in parked.given_up for each in out)
     assert parked.pop() is None
-    settle(parked, "b", Fate.KEEP)
+    settle(parked, "b", is_kept=True)
     assert parked.waiting_in("http://b") == 0
     assert numbers(parked) == [9]
     parked.push("http://a", asked(6))

@@ -15,9 +15,9 @@ from scrapy.crawler import Crawler
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.parking.parked_file import ParkedFile, Place
 from scrapy_koster.crawl.parking.redis_backup import RedisBackup
-from scrapy_koster.crawl.states import Fate, SiteState
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure
-from scrapy_koster.protocol.step import Refuse, Step
+from scrapy_koster.protocol.step import Refuse, Step, waits
 
 
 @dataclass(eq=False, slots=True)
@@ -117,16 +117,16 @@ class ParkedRequests:
 
     # Requests come out.
 
-    def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
-        """Let the requests of a site out. If *step* is Refuse, these requests are refused.
+    def settled(self, state: SiteState, step: Step, *, is_kept: bool) -> None:
+        """Let the requests of a site out if *step* decides them. With Refuse they are refused.
 
-        If *fate* is WAIT, no request comes out. KEEP lets out only requests that could not be
-        written to the file in the JOBDIR, and none without a JOBDIR.
+        If *is_kept*, only requests come out that could not be written to the file in the JOBDIR,
+        and none without a JOBDIR.
         """
         queue = self._queues.get(str(state.site))
-        if queue is not None and fate is Fate.KEEP:
+        if queue is not None and is_kept:
             queue = self._unwritten_of(queue)
-        if queue is not None and fate is not Fate.WAIT:
+        if queue is not None and not waits(step):
             self.let_out(queue.name, step.failure if isinstance(step, Refuse) else None)
         if self.is_open:
             self._engine.wake()
