@@ -73,32 +73,28 @@ class Assembly:
         self.parked = parts.parked(crawler, file=file, engine=engine)
         store = parts.store(crawler, config)
         records = parts.records(config.memory_sites, lambda state: self.sites.forget(state))
-        self.pacer = pacer = None
-        """The pacer, or None if the crawl ignores delays."""
-        if config.pace.obeys:
-            self.pacer = pacer = Pacer(
-                crawler,
-                config,
-                engine=engine,
-                robot=robot,
-                records=records,
-                store=store,
-                parked=self.parked,
-            )
+        self.pacer = Pacer(
+            crawler,
+            config,
+            engine=engine,
+            robot=robot,
+            records=records,
+            store=store,
+            parked=self.parked,
+        )
         places = crawler.settings.getint("CONCURRENT_REQUESTS")
         limit = parts.lookahead(clock, engine.wake, places=places, memory=config.memory_sites)
-        visit = (lambda *_: None) if pacer is None else pacer.asking
         retriever = Retriever(
             crawler=crawler,
             config=config,
             announcer=self.announcer,
             clock=clock,
             chance=parts.chance,
-            fetcher=parts.fetcher(crawler, config, clock, visit),
+            fetcher=parts.fetcher(crawler, config, clock, self.pacer.visit),
             store=store,
             limit=limit,
-            turn_to_ask=None if pacer is None else pacer.turn_to_ask,
-            noted_visit=None if pacer is None else pacer.learnt,
+            turn_to_ask=self.pacer.turn_to_ask,
+            noted_visit=self.pacer.learnt,
             archiver=Archiver(crawler, config.archive, robot.name) if config.archive else None,
             robot=robot,
             retrieved=lambda state: self.sites.ended(state),
@@ -111,7 +107,7 @@ class Assembly:
             retriever=retriever,
             announcer=self.announcer,
             parked=self.parked,
-            pacer=pacer,
+            pacer=self.pacer,
         )
         is_replay = crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING")
         self.replay = Replay(retriever) if is_replay else None

@@ -24,7 +24,6 @@ from scrapy_koster.crawl.decision import Decision, checked_watch, decide
 from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.path import is_robots_txt
@@ -60,8 +59,6 @@ class Enforcement:
         self._epoch = parts.clock.epoch
         self._sites = parts.sites
         self._robot = parts.robot
-        self.pacer: Pacer | None = None
-        """The pacer of ``keep_delays``. None before that call, or if the crawl keeps no delays."""
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
         """Hashes of the last refused URLs, so that ``drop_link`` counts a URL only once."""
         self.stated: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
@@ -71,20 +68,12 @@ class Enforcement:
         time of the fetch".
         """
 
-    def keep_delays(self, pacer: Pacer | None) -> None:
-        """Use *pacer* from now on. With None, delays have no effect on requests.
-
-        With a pacer, KosterMiddleware waits for the turn of a host. With KOSTER_CRAWL_DELAY =
-        "refuse", a delay that is too long refuses requests.
-        """
-        self.pacer = pacer
-
     # Decisions.
 
     def decide(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
         """Return the decision on *request* for *robot*, by the state and the step of its site."""
         assert not waits(step)
-        delay = None if self.pacer is None else self.pacer.too_long(state, robot)
+        delay = self._parts.pacer.delay_of(state, robot)
         return decide(
             request.url, robot, state, step, delay=delay, config=self._config, now=self._epoch()
         )

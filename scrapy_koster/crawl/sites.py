@@ -42,7 +42,7 @@ class Sites:
     announcer: Announcer
     parked: ParkedRequests
     """The requests that wait in the scheduler."""
-    pacer: Pacer | None
+    pacer: Pacer
     """``close`` closes the pacer, too."""
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class Sites:
             self.config.idle_limit_secs,
             over=self._give_up_waiting,
             closing=self._close,
-            has_turns=(lambda: False) if self.pacer is None else self.pacer.has_waiting,
+            has_turns=self.pacer.has_waiting,
         )
 
     def current_step(self, state: SiteState) -> Step:
@@ -208,8 +208,7 @@ class Sites:
         self.idle_timeout.close()
         self.retriever.cancel()
         self.ahead.close()
-        if self.pacer is not None:
-            self.pacer.close()
+        self.pacer.close()
         for state in self.records:
             self._stop_timer(state)
             if state.waiters:

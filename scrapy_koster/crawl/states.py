@@ -72,8 +72,8 @@ class SiteState:
     """A Deferred for each request that waits in place."""
     timer: CallLaterResult | None = None
     """The timer of the next attempt."""
-    delays: dict[str, Delay | None] | None = None
-    """The delays in the file, by name of the robot. None until the file is read for delays."""
+    delays: dict[str, Delay | None] = field(default_factory=dict)
+    """The delays in the file, by name of the robot, as far as the file was read for delays."""
     is_delay_logged: bool = False
     standing: Standing | None = None
     """The last announced status of the site."""
@@ -90,7 +90,7 @@ class SiteState:
     def learn(self, facts: Facts) -> None:
         """Replace the facts. The step and the delays will be taken from the new facts."""
         self.facts = facts
-        self.delays = None
+        self.delays = {}
         self.until_epoch = 0.0
 
     def take_step(self, *, now: float, policy: Policy) -> Step:

@@ -101,7 +101,8 @@ async def begun(name: str) -> Asked:
     crawler.engine = cast("ExecutionEngine", SimpleNamespace(_slot=None))
     parts = assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
     middleware = KosterMiddleware.from_crawler(crawler)
-    middleware.enforcement.keep_delays(parts.pacer)
+    if parts.config.pace.obeys:
+        parts.pacer.open(parts.sites.idle_timeout.waiting)
     state = parts.sites.state_of(SITE)
     assert state is not None
     await parts.sites.wait(state, Request(SITE))

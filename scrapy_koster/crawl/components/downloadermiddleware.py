@@ -97,18 +97,17 @@ class KosterMiddleware:
 
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Step:
         """Return the step for *request*, after a wait for the site and for the turn of its host."""
-        step, pacer, is_page = state.step, self.enforcement.pacer, not is_robots_txt(request.url)
+        step, pacer, is_page = state.step, self._parts.pacer, not is_robots_txt(request.url)
         if is_page and self._epoch() >= state.until_epoch:
             if failure := self._parts.parked.given_up.pop(request, None):
                 return Refuse(failure, 0.0)
             step = await self._sites.wait(state, request)
-        while pacer is not None and not isinstance(step, Refuse):
+        while not isinstance(step, Refuse):
             host = pacer.held(request, state, robot)
             if host is None:
                 break
-            with self._sites.idle_timeout.waiting(request):
-                if not await pacer.wait(host, request):
-                    return self._sites.closing()
+            if not await pacer.wait(host, request):
+                return self._sites.closing()
             if is_page:
                 step = await self._sites.wait(state, request)
         return step
@@ -231,10 +230,9 @@ class KosterMiddleware:
                 )
         if not parts.is_replay:
             self._sites.open()
-        if parts.pacer is not None and parts.parked.is_open and self._hooks.are_called:
-            self.enforcement.keep_delays(parts.pacer)
+        if self._config.pace.obeys and parts.parked.is_open and self._hooks.are_called:
             parts.pacer.open(self._sites.idle_timeout.waiting)
-        elif parts.pacer is not None:
+        elif self._config.pace.obeys:
             self._log.warning(
                 'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'
                 " RobotsDownloader, or with HTTPCACHE_IGNORE_MISSING. Set SCHEDULER ="

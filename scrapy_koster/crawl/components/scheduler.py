@@ -282,4 +282,4 @@ class DeferringScheduler(BaseScheduler):
             parked.push(str(state.site), request)
             self._sites.ask_for(state, request)
             return False
-        return self._pacer is None or not self._pacer.parks(request, state)
+        return not self._pacer.parks(request, state)

@@ -71,12 +71,12 @@ class Retriever:
     fetcher: Fetcher
     store: StorageCalls
     limit: LookaheadLimit
-    turn_to_ask: Callable[[SiteState], Awaitable[object]] | None
-    """Waits for the turn of a site's host, before each claim. None if the crawl keeps no delays."""
-    noted_visit: Callable[[SiteState, Known], Awaitable[Known]] | None
+    turn_to_ask: Callable[[SiteState], Awaitable[object]]
+    """Waits for the turn of a site's host, before each claim."""
+    noted_visit: Callable[[SiteState, Known], Awaitable[Known]]
     """Records a visit, if necessary, before the result of a fetch is stored.
 
-    Returns the result, maybe with a longer life. None if the crawl keeps no delays.
+    Returns the result, maybe with a longer life.
     """
     archiver: Archiver | None
     robot: Robot
@@ -154,8 +154,7 @@ class Retriever:
         while isinstance(self._step(state), Ask):
             if held_secs:
                 await self.clock.sleep(_LOOK_SECS * (0.5 + self.chance()))
-            if self.turn_to_ask is not None:
-                await self.turn_to_ask(state)
+            await self.turn_to_ask(state)
             try:
                 async with self.limit.socket(state):
                     # Claim after the wait for the socket: during a long wait, a claim could expire.
@@ -180,9 +179,7 @@ class Retriever:
         result = await self.fetcher.fetch(state.site, page, stale)
         if self._closing:
             return
-        known = self._after(result, state.known, began)
-        if self.noted_visit is not None:
-            known = await self.noted_visit(state, known)
+        known = await self.noted_visit(state, self._after(result, state.known, began))
         if self.archiver is not None:
             now, exchanges = self.clock.epoch(), result.exchanges
             attempt = Attempt(state.site, known, Source.FETCHED.value, now, exchanges, stale)

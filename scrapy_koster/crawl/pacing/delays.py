@@ -8,7 +8,6 @@ from scrapy.crawler import Crawler
 
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.delay import Delay, delay_or_limit, names_delay
@@ -26,12 +25,19 @@ class Delays:
     A delay is read once for a robot's name, and again when the facts about the site change.
     """
 
-    def __init__(self, crawler: Crawler, config: Config, robot: Robot) -> None:
+    def __init__(self, crawler: Crawler, config: Config, robot: str) -> None:
+        """*robot* is the robot's name for requests without a name of their own."""
         self._log = Log(__name__, crawler)
         self._pace = config.pace
         self._dry_run = config.dry_run
         self._stats = crawler.stats
         self._robot = robot
+
+    def of(self, state: SiteState, robot: str) -> Delay | None:
+        """Return the delay that a site requests for *robot*, or None."""
+        if robot not in state.delays:
+            state.delays[robot] = self._read(state, robot)
+        return state.delays[robot]
 
     def secs_of(self, state: SiteState, robot: str) -> float:
         """Return the delay of a site in seconds, 0 if the site has no delay.
@@ -40,20 +46,9 @@ class Delays:
         longest delay is returned. A delay that is too long does not count, because requests with
         this name are refused. In a dry run this delay counts, because no request is refused.
         """
-        if state.delays is None:
-            state.delays = {}
-            copy, parser = last_copy(state.known), cast("object", state.facts.parser)
-            may_have_one = not isinstance(parser, Reading) or (copy and names_delay(copy.body))
-            if parser is not None and may_have_one:
-                state.delays[self._robot.name] = self._read(state, self._robot.name)
-        if state.delays and robot not in state.delays:
-            state.delays[robot] = self._read(state, robot)
-        return max(map(self._kept, state.delays.values()), default=0.0)
-
-    def too_long(self, state: SiteState, robot: str) -> Delay | None:
-        """Return the delay of the site if it is too long for *robot*, or None."""
-        self.secs_of(state, robot)
-        return self._pace.too_long((state.delays or {}).get(robot))
+        for name in (self._robot, robot):
+            self.of(state, name)
+        return max(map(self._kept, state.delays.values()))
 
     def _kept(self, delay: Delay | None) -> float:
         """Return the seconds between two visits for *delay*; 0 if None or refused."""
@@ -63,6 +58,10 @@ class Delays:
 
     def _read(self, state: SiteState, robot: str) -> Delay | None:
         """Return the delay in the robots.txt, or None. Log the first delay of the site."""
+        copy, parser = last_copy(state.known), cast("object", state.facts.parser)
+        is_ours = isinstance(parser, Reading)
+        if parser is None or (is_ours and not (copy and names_delay(copy.body))):
+            return None
 
         def failed(error: Exception) -> None:
             self._log.defect(
@@ -73,7 +72,7 @@ class Delays:
             )
             state.is_delay_logged = True  # the error is enough
 
-        delay = delay_or_limit(state.facts.parser, robot, pace=self._pace, failed=failed)
+        delay = delay_or_limit(parser, robot, pace=self._pace, failed=failed)
         if delay is None or delay.secs < _LEAST_SECS:
             return None
         if not state.is_delay_logged:

@@ -44,14 +44,14 @@ from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Copy, Known
-from scrapy_koster.protocol.delay import names_delay
+from scrapy_koster.protocol.delay import Delay, names_delay
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
 from scrapy_koster.protocol.verdict import Source
 
 Waiting: TypeAlias = Callable[[Request], AbstractContextManager[None]]
-Visitor: TypeAlias = Request | SiteState
+Visitor: TypeAlias = Request | Site
 """A request for a page, or a site whose robots.txt is fetched."""
 
 # The longest time from sending a request to its arrival at the site, by assumption.
@@ -109,21 +109,20 @@ class Pacer:
         self._robot = robot
         self._records = records
         self._store = store
-        self._delays = Delays(crawler, config, robot)
+        self._delays = Delays(crawler, config, robot.name)
         self._parked = parked
         self._own_secs = crawler.settings.getfloat("DOWNLOAD_DELAY")
         self._hosts: dict[str, Host] = {}
         self._prune_at = config.memory_sites
         self._tell_at = LONG_AGO
-        self._is_closed = False
-        self.too_long = self._delays.too_long
+        self._is_open = self._is_closed = False
 
     def open(self, waiting: Waiting) -> None:
-        """Pace requests from now on.
+        """Pace requests from now on. Before this call, and if it never comes, no host has a delay.
 
         *waiting* returns the context in which a request waits in place.
         """
-        self._waiting = waiting
+        self._waiting, self._is_open = waiting, True
         self._engine.hooks.send_within(self._sent_within)
 
     def close(self) -> None:
@@ -137,6 +136,10 @@ class Pacer:
 
     # The hosts.
 
+    def delay_of(self, state: SiteState, robot: str) -> Delay | None:
+        """Return the delay of the site for *robot*. None if there is none, or if it is ignored."""
+        return self._delays.of(state, robot) if self._is_open else None
+
     def _host_of(self, url: str) -> Host | None:
         """Return the host of *url* if the host requests a delay, or None."""
         try:
@@ -147,8 +150,8 @@ class Pacer:
         return None if state is None else self._host_of_site(state, self._robot.name)
 
     def _host_of_site(self, state: SiteState, robot: str) -> Host | None:
-        secs, host = self._delays.secs_of(state, robot), self._hosts.get(state.site.host)
-        if not secs:
+        host = self._hosts.get(state.site.host)
+        if not self._is_open or not (secs := self._delays.secs_of(state, robot)):
             return host
         if host is None:
             if len(self._hosts) >= self._prune_at:
@@ -202,7 +205,7 @@ class Pacer:
             return host
         if waits(step):
             return None
-        delay, now = self.too_long(state, robot), self._clock.epoch()
+        delay, now = self.delay_of(state, robot), self._clock.epoch()
         # A forbidden request does not wait, because it will be refused.
         decision = decide(url, robot, state, step, delay=delay, config=self._config, now=now)
         return host if decision.allowed else None
@@ -215,18 +218,16 @@ class Pacer:
             if self._parked.waiting_in(host.name)
             or any(isinstance(visitor, Request) for visitor in host.waiters.values())
         ]
-        now = self._clock.now()
-        if waiting and now >= self._tell_at:
-            first = min(waiting, key=lambda host: host.next_visit)
-            if first.next_visit - now >= _LONG_SECS:
-                self._tell_at = now + _TELL_SECS
-                self._log.info(
-                    "Idle until the Crawl-delay of a host has passed. Hosts with waiting requests:"
-                    " %(hosts)d, for example %(host)s. Next request in %(secs).0f s",
-                    hosts=len(waiting),
-                    host=first.name,
-                    secs=first.next_visit - now,
-                )
+        now, first = self._clock.now(), min(waiting, key=lambda host: host.next_visit, default=None)
+        if first and now >= self._tell_at and first.next_visit - now >= _LONG_SECS:
+            self._tell_at = now + _TELL_SECS
+            self._log.info(
+                "Idle until the Crawl-delay of a host has passed. Hosts with waiting requests:"
+                " %(hosts)d, for example %(host)s. Next request in %(secs).0f s",
+                hosts=len(waiting),
+                host=first.name,
+                secs=first.next_visit - now,
+            )
         return bool(waiting)
 
     # Requests wait for their turn.
@@ -241,7 +242,8 @@ class Pacer:
         given: Deferred[bool] = Deferred(host.waiters.__delitem__)
         host.waiters[given] = visitor
         self.want(host)
-        return await maybe_deferred_to_future(given)
+        with self._waiting(visitor) if isinstance(visitor, Request) else nullcontext():
+            return await maybe_deferred_to_future(given)
 
     def want(self, host: Host) -> None:
         """Begin to give turns to the requests that wait for *host*, if no visit is under way."""
@@ -259,8 +261,10 @@ class Pacer:
                 secs: Any = max(0.0, min(self._secs_left(host), TIMER_MOST_SECS))
                 await self._clock.sleep(secs)  # even 0 s, so that ``want`` sets ``giving`` first
                 self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
-                if self._secs_left(host) <= 0:
-                    await self._claim(host)
+                asked_at = self._clock.now()
+                is_free = self._secs_left(host) <= 0 and await self._may_visit(host)
+                if is_free and self._is_awaited(host):
+                    self._give_turn(host, asked_at)
         finally:
             host.giving = None
 
@@ -268,21 +272,13 @@ class Pacer:
         """Return the seconds until a turn can be given, 0 or less if it can be given now."""
         now = self._clock.now()
         left = host.next_visit - now
-        if now < host.turn_until:
-            return max(left, host.turn_until - now)
-        # The turn is over, but its request is still in the downloader, and will claim the visit.
-        if host.turn in self._engine.under_way:
+        # A request with a turn that is over may still be in the downloader. It claims the visit.
+        if now < host.turn_until or host.turn in self._engine.under_way:
             return max(left, min(host.gap, _RETRY_SECS), _TURN_LEAST_SECS)
         return left
 
-    async def _claim(self, host: Host) -> None:
-        """Claim a visit. If the claim succeeds, give the turn to a waiting request.
-
-        Requests in place come first.
-        """
-        asked_at = self._clock.now()
-        if not await self._may_visit(host) or not self._is_awaited(host):
-            return
+    def _give_turn(self, host: Host, asked_at: Instant) -> None:
+        """Give the turn to a waiting request. Requests in place come first."""
         host.turn_until = max(asked_at + host.gap / 2, self._clock.now() + _TURN_LEAST_SECS)
         if host.waiters:
             given = next(iter(host.waiters))
@@ -307,9 +303,17 @@ class Pacer:
     # A visit.
 
     def _sent_within(self, request: Request) -> AbstractAsyncContextManager[None] | None:
-        # The Fetcher sends requests for a robots.txt within ``asking``.
-        host = None if is_for_robots_txt(request) else self._host_of(request.url)
-        return None if host is None else self._visit(host, request)
+        # The Fetcher sends requests for a robots.txt within ``visit``.
+        return None if is_for_robots_txt(request) else self.visit(request, request.url)
+
+    def visit(self, visitor: Visitor, url: str) -> AbstractAsyncContextManager[None] | None:
+        """Return the context of a request to *url*, which makes the request a visit.
+
+        The request is for a page, or for the robots.txt of a site: then *url* can also be the URL
+        of a redirect. Returns None if the host of *url* has no delay.
+        """
+        host = self._host_of(url)
+        return None if host is None else self._visit(host, visitor)
 
     @asynccontextmanager
     async def _visit(self, host: Host, visitor: Visitor) -> AsyncIterator[None]:
@@ -349,9 +353,8 @@ class Pacer:
             is_free = host.next_visit <= now and not host.under_way
             if is_free and await self._may_visit(host, begun=has_turn):
                 return
-            with self._waiting(visitor) if isinstance(visitor, Request) else nullcontext():
-                if not await self.wait(host, visitor):
-                    raise IgnoreRequest("the crawl is closing")
+            if not await self.wait(host, visitor):
+                raise IgnoreRequest("the crawl is closing")
 
     # A robots.txt is a visit, too.
 
@@ -362,16 +365,7 @@ class Pacer:
         """
         host = self._host_of(state.site.robots_url)
         if host is not None:
-            await self.wait(host, state)
-
-    def asking(self, site: Site, url: str) -> AbstractAsyncContextManager[None] | None:
-        """Return the context of a request for the robots.txt of *site*, which makes it a visit.
-
-        *url* is the URL of the request: of the robots.txt, or of a redirect. Returns None if the
-        host of *url* has no delay.
-        """
-        host, state = self._host_of(url), self._records.state_of(site.robots_url)
-        return None if host is None or state is None else self._visit(host, state)
+            await self.wait(host, state.site)
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
         """Return *known*. A copy of a host with a delay is made fresh for ten visits or more.
@@ -383,6 +377,6 @@ class Pacer:
         host = self._hosts.get(state.site.host)
         if isinstance(known, Copy) and host is not None:
             return replace(known, expires=max(known.expires, known.fetched + _VISITS * host.gap))
-        if isinstance(known, Copy) and names_delay(known.body):
+        if self._is_open and isinstance(known, Copy) and names_delay(known.body):
             await self._store.visit(state.site.host, _FIRST_SECS, begun=True)
         return known
