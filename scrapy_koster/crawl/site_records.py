@@ -35,18 +35,14 @@ class SiteRecords:
         If there is no state yet, a state is added. Raises ValueError for an http or https URL
         without a valid site.
         """
-        origin = _origin_of(url)
-        state = self._states.get(origin)
+        state = self.in_memory(url)
         if state is None:
-            site = site_of(origin)
+            site = site_of(_origin_of(url))
             if site is None:
                 return None
-            origin = str(site)
-            state = self._states.get(origin)
-            if state is None:
-                self._make_room()
-                state = self._states[origin] = SiteState(site)
-        self._states.move_to_end(origin)
+            self._make_room()
+            state = self._states[str(site)] = SiteState(site)
+        self._states.move_to_end(str(state.site))
         return state
 
     def in_memory(self, url: str) -> SiteState | None:

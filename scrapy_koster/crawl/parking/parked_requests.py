@@ -183,15 +183,14 @@ class ParkedRequests:
         """
         for _ in range(len(self._open)):
             queue, is_single = self._open.popitem(last=False)
-            is_free = is_single or queue.failure is not None
-            request = self._take(queue) if is_free or self._has_room(queue) else None
+            is_free = self._has_room(queue) or is_single or queue.failure is not None
+            request = self._take(queue) if is_free else None
             if queue.heap and not is_single:
                 self._open[queue] = False
             if request is not None:
+                queue.sent.append(request)
                 if queue.failure is not None:
                     self.given_up[request] = queue.failure
-                elif not is_single:
-                    queue.sent.append(request)
                 return request
         return None
 
