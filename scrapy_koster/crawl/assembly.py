@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from scrapy.crawler import Crawler
 
@@ -51,7 +50,6 @@ class Parts:
     lookahead: Callable[..., LookaheadLimit] = LookaheadLimit.of_crawl
     """Builds the limit. The second argument is a function, called when more sites have room."""
     parked: Callable[..., ParkedRequests] = ParkedRequests
-    parked_file: Callable[[Crawler, Path | None], ParkedFile] = ParkedFile
 
 
 PARTS = Parts()
@@ -69,13 +67,12 @@ class Assembly:
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
         """The JOBDIR. None without a JOBDIR, or if the inner scheduler keeps no requests there."""
         # ``self.sites`` does not exist yet. The lambdas below need it only when called.
-        file = parts.parked_file(crawler, self.folder)
-        self.parked = parts.parked(crawler, file=file, engine=engine)
+        self.parked = parts.parked(crawler, file=ParkedFile(crawler, self.folder), engine=engine)
         store = parts.store(crawler, config)
         records = parts.records(config.memory_sites, lambda state: self.sites.forget(state))
         self.pacer = Pacer(
-            crawler,
-            config,
+            crawler=crawler,
+            config=config,
             engine=engine,
             robot=robot,
             records=records,

@@ -25,7 +25,6 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.downloader import checking_downloader
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
-from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.protocol.access import Failure
@@ -193,15 +192,6 @@ class WatchedSites(SiteRecords):
         return state
 
 
-class OnSimulatedDisk(ParkedFile):
-    """The real one, until its process is killed."""
-
-    def vanish(self) -> None:
-        """Raise what a disk raises that is gone."""
-        if self._connection is not None:
-            self._connection.close()
-
-
 class WatchedParked(ParkedRequests):
     """The real one; the history is told what is parked."""
 
@@ -339,7 +329,6 @@ class Process:
                     sockets=history.sockets,
                 ),
                 parked=WatchedParked,
-                parked_file=OnSimulatedDisk,
             ),
         )
         self.sites = self.parts.sites
@@ -375,8 +364,8 @@ class Process:
         self.dead = True
         if self.crawler.engine is not None:
             self.crawler.engine.paused = True
-        if (file := self.parked_file) is not None:
-            file.vanish()
+        if (file := self.parked_file) is not None and file._connection is not None:
+            file._connection.close()  # it raises what a disk raises that is gone
 
     @property
     def outlasted_at(self) -> float:

@@ -50,7 +50,6 @@ from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
 from scrapy_koster.protocol.verdict import Source
 
-Waiting: TypeAlias = Callable[[Request], AbstractContextManager[None]]
 Visitor: TypeAlias = Request | Site
 """A request for a page, or a site whose robots.txt is fetched."""
 
@@ -87,43 +86,36 @@ class Host:
     """The visitors that wait in place, by the Deferred of the wait."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Pacer:
     """The hosts that request a delay, and the turns of requests to these hosts."""
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        config: Config,
-        *,
-        engine: Engine,
-        robot: Robot,
-        records: SiteRecords,
-        store: StorageCalls,
-        parked: ParkedRequests,
-    ) -> None:
-        self._config = config
-        self._stats = crawler.stats
-        self._log = Log(__name__, crawler)
-        self._clock = clock_of(crawler)
-        self._engine = engine
-        self._robot = robot
-        self._records = records
-        self._store = store
-        self._delays = Delays(crawler, config, robot.name)
-        self._parked = parked
-        self._own_secs = crawler.settings.getfloat("DOWNLOAD_DELAY")
+    crawler: Crawler
+    config: Config
+    engine: Engine
+    robot: Robot
+    records: SiteRecords
+    store: StorageCalls
+    parked: ParkedRequests
+
+    def __post_init__(self) -> None:
+        """Begin without hosts, and closed."""
+        self._log = Log(__name__, self.crawler)
+        self._clock = clock_of(self.crawler)
+        self._delays = Delays(self.crawler, self.config, self.robot.name)
+        self._own_secs = self.crawler.settings.getfloat("DOWNLOAD_DELAY")
         self._hosts: dict[str, Host] = {}
-        self._prune_at = config.memory_sites
+        self._prune_at = self.config.memory_sites
         self._tell_at = LONG_AGO
         self._is_open = self._is_closed = False
 
-    def open(self, waiting: Waiting) -> None:
+    def open(self, waiting: Callable[[Request], AbstractContextManager[None]]) -> None:
         """Pace requests from now on. Before this call, and if it never comes, no host has a delay.
 
         *waiting* returns the context in which a request waits in place.
         """
         self._waiting, self._is_open = waiting, True
-        self._engine.hooks.send_within(self._sent_within)
+        self.engine.hooks.send_within(self._sent_within)
 
     def close(self) -> None:
         """End the waits in place. There are no more turns."""
@@ -143,11 +135,11 @@ class Pacer:
     def _host_of(self, url: str) -> Host | None:
         """Return the host of *url* if the host requests a delay, or None."""
         try:
-            state = self._records.state_of(url)
+            state = self.records.state_of(url)
         except ValueError:  # the middleware raises this error, too, for the errback of the request
             return None
         # Read the delay again: it may have become known while the request waited in its slot.
-        return None if state is None else self._host_of_site(state, self._robot.name)
+        return None if state is None else self._host_of_site(state, self.robot.name)
 
     def _host_of_site(self, state: SiteState, robot: str) -> Host | None:
         host = self._hosts.get(state.site.host)
@@ -173,7 +165,7 @@ class Pacer:
             is_used = host.under_way or host.giving or self._is_awaited(host)
             if not is_used and max(host.next_visit, host.turn_until) <= now:
                 del self._hosts[name]
-        self._prune_at = max(self._config.memory_sites, 2 * len(self._hosts))
+        self._prune_at = max(self.config.memory_sites, 2 * len(self._hosts))
 
     # Which requests have to wait.
 
@@ -183,7 +175,7 @@ class Pacer:
         If the turn is for the next parked request that comes out, *request* gets the turn.
         """
         try:
-            host = self.held(request, state, self._robot.name_of(request))
+            host = self.held(request, state, self.robot.name_of(request))
         except Exception:  # noqa: BLE001  # the middleware raises this error, too
             return False
         if host is None:
@@ -191,7 +183,7 @@ class Pacer:
         if host.turn is _PARKED and self._clock.now() < host.turn_until:
             host.turn = request
             return False
-        self._parked.push(host.name, request)
+        self.parked.push(host.name, request)
         self.want(host)
         return True
 
@@ -201,13 +193,13 @@ class Pacer:
         if host is None or host.turn is request or request.meta.get("dont_obey_robotstxt"):
             return None
         step, url = state.step, request.url
-        if self._config.dry_run or is_robots_txt(url):
+        if self.config.dry_run or is_robots_txt(url):
             return host
         if waits(step):
             return None
         delay, now = self.delay_of(state, robot), self._clock.epoch()
         # A forbidden request does not wait, because it will be refused.
-        decision = decide(url, robot, state, step, delay=delay, config=self._config, now=now)
+        decision = decide(url, robot, state, step, delay=delay, config=self.config, now=now)
         return host if decision.allowed else None
 
     def has_waiting(self) -> bool:
@@ -215,7 +207,7 @@ class Pacer:
         waiting = [
             host
             for host in self._hosts.values()
-            if self._parked.waiting_in(host.name)
+            if self.parked.waiting_in(host.name)
             or any(isinstance(visitor, Request) for visitor in host.waiters.values())
         ]
         now, first = self._clock.now(), min(waiting, key=lambda host: host.next_visit, default=None)
@@ -233,7 +225,7 @@ class Pacer:
     # Requests wait for their turn.
 
     def _is_awaited(self, host: Host) -> bool:
-        return bool(host.waiters) or self._parked.waiting_in(host.name) > 0
+        return bool(host.waiters) or self.parked.waiting_in(host.name) > 0
 
     async def wait(self, host: Host, visitor: Visitor) -> bool:
         """Wait in place until *visitor* has the turn. Return False if the crawl closes first."""
@@ -260,7 +252,7 @@ class Pacer:
             while self._is_awaited(host) and not host.under_way:
                 secs: Any = max(0.0, min(self._secs_left(host), TIMER_MOST_SECS))
                 await self._clock.sleep(secs)  # even 0 s, so that ``want`` sets ``giving`` first
-                self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
+                self.crawler.stats.inc_value("koster/crawl_delay/waited_seconds", secs)
                 asked_at = self._clock.now()
                 is_free = self._secs_left(host) <= 0 and await self._may_visit(host)
                 if is_free and self._is_awaited(host):
@@ -273,7 +265,7 @@ class Pacer:
         now = self._clock.now()
         left = host.next_visit - now
         # A request with a turn that is over may still be in the downloader. It claims the visit.
-        if now < host.turn_until or host.turn in self._engine.under_way:
+        if now < host.turn_until or host.turn in self.engine.under_way:
             return max(left, min(host.gap, _RETRY_SECS), _TURN_LEAST_SECS)
         return left
 
@@ -286,15 +278,15 @@ class Pacer:
             given.callback(True)  # noqa: FBT003
         else:
             host.turn = _PARKED
-            self._parked.let_one_out(host.name)
-            self._engine.wake()
+            self.parked.let_one_out(host.name)
+            self.engine.wake()
 
     async def _may_visit(self, host: Host, *, begun: bool = False) -> bool:
         """Return whether a visit to *host* can begin now. If so, the storage has recorded it.
 
         With *begun*, the visit is claimed already, and is recorded again with the time of now.
         """
-        left = await self._store.visit(host.name, host.gap, begun=begun)
+        left = await self.store.visit(host.name, host.gap, begun=begun)
         now = self._clock.now()
         host.next_visit = max(host.next_visit, now + left)
         # During the call, a visit without a turn may have begun.
@@ -322,7 +314,7 @@ class Pacer:
         A request with ``dont_obey_robotstxt`` does not wait. Its visit is recorded.
         """
         if isinstance(visitor, Request) and visitor.meta.get("dont_obey_robotstxt"):
-            await self._store.visit(host.name, host.gap, begun=True)
+            await self.store.visit(host.name, host.gap, begun=True)
         else:
             await self._begin(host, visitor)
         host.under_way += 1
@@ -378,5 +370,5 @@ class Pacer:
         if isinstance(known, Copy) and host is not None:
             return replace(known, expires=max(known.expires, known.fetched + _VISITS * host.gap))
         if self._is_open and isinstance(known, Copy) and names_delay(known.body):
-            await self._store.visit(state.site.host, _FIRST_SECS, begun=True)
+            await self.store.visit(state.site.host, _FIRST_SECS, begun=True)
         return known
