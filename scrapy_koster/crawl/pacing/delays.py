@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from scrapy.crawler import Crawler
 
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import last_copy
-from scrapy_koster.protocol.delay import Delay, delay_or_limit, names_delay
-from scrapy_koster.protocol.reading import Reading
+from scrapy_koster.protocol.delay import Delay, delay_or_limit
 
 _LONGEST_SECS = 366 * 86400.0
 # A shorter delay is ignored, because the timers of event loops are not more exact.
@@ -58,10 +54,6 @@ class Delays:
 
     def _read(self, state: SiteState, robot: str) -> Delay | None:
         """Return the delay in the robots.txt, or None. Log the first delay of the site."""
-        copy, parser = last_copy(state.known), cast("object", state.facts.parser)
-        is_ours = isinstance(parser, Reading)
-        if parser is None or (is_ours and not (copy and names_delay(copy.body))):
-            return None
 
         def failed(error: Exception) -> None:
             self._log.defect(
@@ -72,7 +64,7 @@ class Delays:
             )
             state.is_delay_logged = True  # the error is enough
 
-        delay = delay_or_limit(parser, robot, pace=self._pace, failed=failed)
+        delay = delay_or_limit(state.facts.parser, robot, pace=self._pace, failed=failed)
         if delay is None or delay.secs < _LEAST_SECS:
             return None
         if not state.is_delay_logged:
@@ -81,7 +73,7 @@ class Delays:
         return delay
 
     def _tell(self, state: SiteState, delay: Delay) -> None:
-        secs = self._kept(delay)
+        secs, what = self._kept(delay), "The crawl keeps it"
         self._stats.inc_value("koster/crawl_delay/sites")
         if self._pace.too_long(delay):
             verb = "would be" if self._dry_run else "are"
@@ -91,8 +83,6 @@ class Delays:
         elif secs < delay.secs:
             self._stats.inc_value("koster/crawl_delay/clamped")
             what = f"The crawl waits {secs:g} s instead (KOSTER_CRAWL_DELAY_MAX_SECS)"
-        else:
-            what = "The crawl keeps it"
         self._log.info_first(
             _SITES_NAMED,
             "delay",
