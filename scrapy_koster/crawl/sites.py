@@ -1,4 +1,4 @@
-"""Starts retrievals, and ends the waits of requests.
+"""Starts retrievals, and ends the waits of requests, also if the crawl is idle or closes.
 
 ``site_records`` has the sites in memory, and ``fetching.retriever`` retrieves robots.txt files.
 
@@ -6,28 +6,44 @@ What a site needs follows from its step (``SiteState.step``): with Ask an attemp
 timer of the next attempt. With Obey, Pass and Refuse no request waits. Time changes a step without
 an event: a copy expires, an attempt becomes due, the clock is set back. So a step is taken anew
 whenever ``Sites`` looks at a site.
+
+A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. If requests wait only
+in the scheduler, Scrapy sends ``spider_idle``. Scrapy does not send this signal while a request
+waits in place, inside the downloader. Requests of media pipelines and of ``engine.download_async``
+wait there. So while requests wait in place, the downloader is checked twice a second. The crawl is
+idle if the downloader has no other requests.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 
 from scrapy import Request
+from scrapy.utils.asyncio import CallLaterResult
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.clock import TIMER_MOST_SECS, Clock
+from scrapy_koster.crawl.clock import TIMER_MOST_SECS, Clock, Ticks
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.fetching.retriever import Retriever
-from scrapy_koster.crawl.idle import IdleTimeout
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.step import Ask, Defer, Refuse, Settled, Step, waits
+
+# The reason of a failure is cut to this number of characters. The reason for giving up follows.
+_REASON_CHARS = 100
+# The time between two checks. Scrapy has no signal for an idle downloader, or for a crawl that
+# begins to close.
+_LOOK_SECS = 0.5
 
 
 @dataclass(kw_only=True, eq=False)
@@ -46,19 +62,21 @@ class Sites:
     """``close`` closes the pacer, too."""
 
     def __post_init__(self) -> None:
-        """Build the idle timeout, and take over attributes of the collaborators."""
+        """Begin without waits, and take over attributes of the collaborators."""
         self.open = self.retriever.open
         self.ahead = self.retriever.limit
         self.state_of = self.records.state_of
         self.in_memory = self.records.in_memory
-        self.idle_timeout = IdleTimeout(
-            self.clock,
-            self.engine,
-            self.config.idle_limit_secs,
-            over=self._give_up_waiting,
-            closing=self._close,
-            has_turns=self.pacer.has_waiting,
-        )
+        self.in_place: Counter[Request] = Counter()
+        """The requests that wait in place, each with its number of waits.
+
+        A request can be downloaded twice at the same time.
+        """
+        self._ticks: Ticks | None = None
+        self._idle_timer: CallLaterResult | None = None
+        self.is_by_hand = False
+        """Whether a command fetches a page for a waiting person."""
+        self.is_idle_over = self.is_closing = False
 
     def current_step(self, state: SiteState) -> Step:
         """Return the step for a request to the site now."""
@@ -95,9 +113,9 @@ class Sites:
         self.announcer.begins_to_wait(state)
         state.page = request
         self._need(state, state.step)
-        if self.idle_timeout.is_by_hand and state in self.retriever.under_way:
+        if self.is_by_hand and state in self.retriever.under_way:
             self.announcer.awaited(state)
-        if self.idle_timeout.is_over or self.idle_timeout.is_closing:
+        if self.is_idle_over or self.is_closing:
             self.look(state)
 
     async def wait(self, state: SiteState, request: Request) -> Settled:
@@ -108,22 +126,43 @@ class Sites:
         """
         step = self.current_step(state)
         has_failed = isinstance(state.known, Failure)
-        if waits(step) and (not has_failed or self.idle_timeout.is_work(request)):
-            self.idle_timeout.busy()
+        if waits(step) and not (has_failed and self.engine.has_only({*self.in_place, request})):
+            self.busy()
         while waits(step):
             told: Deferred[Step] = Deferred()
             state.waiters = (*state.waiters, told)
             self.ask_for(state, request)
-            with self.idle_timeout.waiting(request, gives_place=self.parked.is_open):
+            with self.waiting(request):
                 step = await maybe_deferred_to_future(told)
         return step
+
+    @contextmanager
+    def waiting(self, request: Request) -> Iterator[None]:
+        """Return the context in which *request* waits in place.
+
+        *request* uses no place of CONCURRENT_REQUESTS within this context. If the scheduler parks
+        no requests, it uses one, because then only the places limit the number of waiting requests.
+        """
+        self.in_place[request] += 1
+        if self._ticks is None:
+            self._ticks = self.clock.every(_LOOK_SECS, self._look_for_work)
+        try:
+            with self.engine.place_given_up(request) if self.parked.is_open else nullcontext():
+                yield
+        finally:
+            self.in_place[request] -= 1
+            if not self.in_place[request]:
+                del self.in_place[request]
+            if not self.in_place and self._ticks is not None:
+                self._ticks.stop()
+                self._ticks = None
 
     def _need(self, state: SiteState, step: Step) -> None:
         """Start an attempt, or the timer of the next one, if requests wait because of *step*.
 
         At the end of the attempt or of the timer, ``look`` takes the next step.
         """
-        if self.idle_timeout.is_closing or not waits(step):
+        if self.is_closing or not waits(step):
             return
         self.ahead.begins(state)
         if isinstance(step, Ask):
@@ -148,7 +187,9 @@ class Sites:
         step = self.current_step(state)
         if isinstance(step, Defer) and step.failure.attempts == 1:
             # A first attempt that hung may have used up the idle time. A second attempt needs some.
-            self.idle_timeout.begin_anew()
+            if self._idle_timer is not None or self.is_idle_over:
+                self.busy()
+                self.idle()
         self.look(state)
 
     def look(self, state: SiteState) -> None:
@@ -162,14 +203,13 @@ class Sites:
         self.ahead.ends(state)
         step = self.current_step(state)
         told = self._ending(state, step) or step
-        is_closing = self.idle_timeout.is_closing
-        is_kept = told is not step and (is_closing or self.parked.is_kept)
+        is_kept = told is not step and (self.is_closing or self.parked.is_kept)
         self.announcer.announce(state, step if is_kept else told, self.waiting_for(state))
         if not waits(told):
             waiters, state.waiters = state.waiters, ()
             for waiter in waiters:
                 waiter.callback(told)
-        if not is_closing:
+        if not self.is_closing:
             self.parked.settled(state, told, is_kept=is_kept)
         if self.waiting_for(state):
             # The next attempt may be due already.
@@ -185,27 +225,70 @@ class Sites:
         Returns None if the waits go on, or if *step* lets no request wait. An idle crawl does not
         end the waits for a site before its first attempt has ended, because an answer may come.
         """
-        idle_timeout, known = self.idle_timeout, state.known
+        known = state.known
         if not waits(step):
             return None
-        if idle_timeout.is_closing:
+        if self.is_closing:
             return self.closing()
-        if idle_timeout.is_over and isinstance(known, Failure) and self._has_failed(state):
-            return Refuse(idle_timeout.given_up(known), self.clock.epoch())
+        if self.is_idle_over and isinstance(known, Failure) and self._has_failed(state):
+            return Refuse(self._given_up(known), self.clock.epoch())
         return None
+
+    def _given_up(self, failure: Failure) -> Failure:
+        """Return *failure* with a second reason: why the site is given up."""
+        if self.is_by_hand:
+            why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
+        else:
+            secs = self.config.idle_limit_secs
+            why = f"there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {secs:g} s"
+        return replace(failure, reason=f"{printable(failure.reason, _REASON_CHARS)}; {why}")
 
     def closing(self) -> Refuse:
         """Return the step that refuses waiting requests when the crawl closes."""
         now = self.clock.epoch()
         return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
 
+    def begin_by_hand(self) -> None:
+        """End the idle time now and for good: a person waits for a page, and can try again."""
+        self.is_by_hand = self.is_idle_over = True
+
+    def idle(self) -> None:
+        """Start the idle time, after which failing sites are given up (KOSTER_IDLE_LIMIT_SECS).
+
+        It starts only if it does not run and is not over. Requests that wait for the turn of their
+        host are work.
+        """
+        if self.pacer.has_waiting():
+            self.busy()
+        elif self._idle_timer is None and not (self.is_idle_over or self.is_closing):
+            secs = self.config.idle_limit_secs
+            self._idle_timer = self.clock.call_later(secs, self._give_up_waiting)
+
+    def busy(self) -> None:
+        """Stop and reset the idle time, because the crawl has work."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        self.is_idle_over = self.is_by_hand and not self.is_closing
+
+    def _look_for_work(self) -> None:
+        if self.engine.is_closing:
+            self._close()
+        elif self.engine.has_only(self.in_place):
+            self.idle()
+        else:
+            self.busy()
+
     def _give_up_waiting(self) -> None:
+        self._idle_timer = None
+        self.is_idle_over = True
         for state in self.records:
             if self.waiting_for(state):
                 self.look(state)
 
     def _close(self) -> None:
-        self.idle_timeout.close()
+        self.is_closing = True
+        self.busy()
         self.retriever.cancel()
         self.ahead.close()
         self.pacer.close()
@@ -228,7 +311,7 @@ class Sites:
         """
         is_busy = state in self.retriever.under_way or self.waiting_for(state) > 0
         # A request in the downloader needs the state for the check before it is sent.
-        requests = (*self.engine.under_way, *self.idle_timeout.in_place)
+        requests = (*self.engine.under_way, *self.in_place)
         if is_busy or any(self.records.in_memory(each.url) is state for each in requests):
             return False
         state.page = None

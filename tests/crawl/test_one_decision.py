@@ -102,7 +102,7 @@ async def begun(name: str) -> Asked:
     parts = assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
     middleware = KosterMiddleware.from_crawler(crawler)
     if parts.config.pace.obeys:
-        parts.pacer.open(parts.sites.idle_timeout.waiting)
+        parts.pacer.open(parts.sites.waiting)
     state = parts.sites.state_of(SITE)
     assert state is not None
     await parts.sites.wait(state, Request(SITE))

@@ -108,13 +108,13 @@ def test_one_deferred_that_waiters_share_is_found(
     """As in Scrapy's own middleware: who waits later is told None, and takes that for a yes."""
 
     async def wait(self: Any, state: Any, request: Any) -> Any:
-        self.idle_timeout.busy()
+        self.busy()
         self.ask_for(state, request)
         step = self.current_step(state)
         if waits(step):
             state.waiters = state.waiters or (Deferred(),)
             self._need(state, step)
-            with self.idle_timeout.waiting(request, gives_place=self.parked.is_open):
+            with self.waiting(request):
                 step = await maybe_deferred_to_future(state.waiters[0])
         return step
 

@@ -369,7 +369,7 @@ class Watch:
             "sites that are asked": sites.retriever.under_way | sites.retriever.fetching,
             "attempts": sites.retriever._tasks,
             "retries": [state for state in sites.records if state.timer],
-            "requests in place": len(sites.idle_timeout.in_place),
+            "requests in place": len(sites.in_place),
             "an open file": process.parked_file and process.parked_file._connection,
             "waiters": [state for state in sites.records if state.waiters],
         }

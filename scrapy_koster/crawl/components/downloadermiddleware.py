@@ -231,7 +231,7 @@ class KosterMiddleware:
         if not parts.is_replay:
             self._sites.open()
         if self._config.pace.obeys and parts.parked.is_open and self._hooks.are_called:
-            parts.pacer.open(self._sites.idle_timeout.waiting)
+            parts.pacer.open(self._sites.waiting)
         elif self._config.pace.obeys:
             self._log.warning(
                 'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'

@@ -95,7 +95,7 @@ class DeferringScheduler(BaseScheduler):
             is_by_hand = self._parts.engine.is_by_hand
             self._parked.open(is_kept=self._is_kept and not is_by_hand)
             if is_by_hand:
-                self._sites.idle_timeout.have_none()
+                self._sites.begin_by_hand()
         if self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
             check_built(self._crawler)
         self._crawler.signals.connect(self._spider_idle, signals.spider_idle)
@@ -106,7 +106,7 @@ class DeferringScheduler(BaseScheduler):
         self._backup = backup_of(self._crawler, self._scheduler, self._parts.engine, self._clock)
         if self._backup is not None:
             self._backup.open(anew=getattr(self._scheduler, "flush_on_start", False))
-        if not self._sites.idle_timeout.is_by_hand:  # `scrapy fetch` leaves them to the next crawl
+        if not self._sites.is_by_hand:  # `scrapy fetch` leaves them to the next crawl
             self._resumed.extend(self._parked.resume(self._backup))
         if count := len(self._parked):
             self._log.info(
@@ -181,10 +181,10 @@ class DeferringScheduler(BaseScheduler):
         """
         if not self._parked.is_open:
             return
-        sites, idle_timeout = self._sites, self._sites.idle_timeout
-        if self._parked or idle_timeout.in_place:
-            idle_timeout.idle()
-            is_over = idle_timeout.is_over and not sites.is_retrieving()
+        sites = self._sites
+        if self._parked or sites.in_place:
+            sites.idle()
+            is_over = sites.is_idle_over and not sites.is_retrieving()
             if not (self._parked.is_kept and is_over):
                 raise DontCloseSpider
         elif self._backup is not None and self._backup.others_wait():
@@ -271,7 +271,7 @@ class DeferringScheduler(BaseScheduler):
         parked = self._parked
         if not parked.is_open or request in parked.given_up:
             return True
-        self._sites.idle_timeout.busy()
+        self._sites.busy()
         try:
             state = self._sites.state_of(request.url)
         except ValueError:  # KosterMiddleware raises it again, and the errback gets it
