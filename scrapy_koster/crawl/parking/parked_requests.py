@@ -123,11 +123,9 @@ class ParkedRequests:
         If *is_kept*, only requests come out that could not be written to the file in the JOBDIR,
         and none without a JOBDIR.
         """
-        queue = self._queues.get(str(state.site))
-        if queue is not None and is_kept:
-            queue = self._unwritten_of(queue)
-        if queue is not None and not waits(step):
-            self.let_out(queue.name, step.failure if isinstance(step, Refuse) else None)
+        if not waits(step):
+            name = self._unwritten_of(str(state.site)) if is_kept else str(state.site)
+            self.let_out(name, step.failure if isinstance(step, Refuse) else None)
         if self.is_open:
             self._engine.wake()
 
@@ -147,19 +145,19 @@ class ParkedRequests:
             self._open.setdefault(queue, True)
             self._open.move_to_end(queue, last=False)
 
-    def _unwritten_of(self, queue: SiteQueue) -> SiteQueue | None:
-        """Move the requests of *queue* that are not in the JOBDIR to a queue of their own.
+    def _unwritten_of(self, name: str) -> str:
+        """Move the requests of a queue that are not in the JOBDIR to a queue of their own.
 
-        Returns this queue, or None if there are no such requests, or no JOBDIR.
+        Returns the name of this queue. There is no such queue without such requests or a JOBDIR.
         """
+        queue, apart = self._queue(name), f"{name} (not in the JOBDIR)"
         unwritten = [entry for entry in queue.heap if entry[1] is not None]
-        if not unwritten or not self._file.lasts:
-            return None
-        apart = self._queue(f"{queue.name} (not in the JOBDIR)")
-        apart.heap = sorted(apart.heap + unwritten)
-        queue.heap = sorted(entry for entry in queue.heap if entry[1] is None)
+        if unwritten and self._file.lasts:
+            own = self._queue(apart)
+            own.heap = sorted(own.heap + unwritten)
+            queue.heap = sorted(entry for entry in queue.heap if entry[1] is None)
         if not queue.heap:
-            del self._queues[queue.name]
+            del self._queues[name]
         return apart
 
     @property
