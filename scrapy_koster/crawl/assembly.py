@@ -106,13 +106,7 @@ class Assembly:
             parked=self.parked,
             pacer=self.pacer,
         )
-        is_replay = crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING")
-        self.replay = Replay(retriever) if is_replay else None
-
-    @property
-    def is_replay(self) -> bool:
-        """Whether this is a crawl from the HTTP cache (``replaying.replay``)."""
-        return self.replay is not None and self.replay.cache is not None
+        self.replay = Replay(retriever)
 
 
 def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:

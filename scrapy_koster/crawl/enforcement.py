@@ -95,9 +95,8 @@ class Enforcement:
 
         With *cached*, the last copy decides in a crawl from the HTTP cache.
         """
-        replay = self._parts.replay
-        if cached and replay is not None and replay.cache is not None:  # the last copy decides
-            return await replay.step(state, request)
+        if cached and self._parts.replay.cache is not None:  # the last copy decides
+            return await self._parts.replay.step(state, request)
         return await self._sites.wait(state, request)
 
     def _enforced(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:

@@ -86,8 +86,7 @@ class KosterMiddleware:
         robot = self._robot.name_of(request)
         if not self._hooks.are_called:  # no check follows when the request is sent
             self.enforcement.check_host(request, state, robot)
-        replay = self._parts.replay
-        page = None if replay is None else replay.answer(request)
+        page = self._parts.replay.answer(request)
         if page is not None:
             step = await self.enforcement.settled(state, request, cached=True)
         else:
@@ -228,7 +227,7 @@ class KosterMiddleware:
                     site=override.site,
                     override=override,
                 )
-        if not parts.is_replay:
+        if parts.replay.cache is None:
             self._sites.open()
         if self._config.pace.obeys and parts.parked.is_open and self._hooks.are_called:
             parts.pacer.open(self._sites.waiting)

@@ -10,6 +10,8 @@ robots.txt as always. To tell them apart, KosterMiddleware reads the cache befor
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from scrapy import Request
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
@@ -28,10 +30,17 @@ class Replay:
         self._retriever = retriever
         self._log = Log(__name__, retriever.crawler)
 
-    @property
+    @cached_property
     def cache(self) -> HttpCacheMiddleware | None:
-        """Scrapy's HTTP cache. None if disabled, or if a subclass replaces ``process_request``."""
-        cache = self._retriever.crawler.get_downloader_middleware(HttpCacheMiddleware)
+        """Scrapy's HTTP cache, or None if this is no crawl from the HTTP cache.
+
+        None without HTTPCACHE_IGNORE_MISSING, if the cache is disabled, or if a subclass replaces
+        ``process_request``.
+        """
+        crawler = self._retriever.crawler
+        if not crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING"):
+            return None
+        cache = crawler.get_downloader_middleware(HttpCacheMiddleware)
         if cache is None or type(cache).process_request is not HttpCacheMiddleware.process_request:
             return None
         return cache
