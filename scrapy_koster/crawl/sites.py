@@ -16,9 +16,8 @@ idle if the downloader has no other requests.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from scrapy import Request
@@ -67,11 +66,7 @@ class Sites:
         self.ahead = self.retriever.limit
         self.state_of = self.records.state_of
         self.in_memory = self.records.in_memory
-        self.in_place: Counter[Request] = Counter()
-        """The requests that wait in place, each with its number of waits.
-
-        A request can be downloaded twice at the same time.
-        """
+        self.in_place = self.engine.hooks.in_place
         self._ticks: Ticks | None = None
         self._idle_timer: CallLaterResult | None = None
         self.is_by_hand = False
@@ -144,11 +139,11 @@ class Sites:
         no requests, it uses one, because then only the places limit the number of waiting requests.
         """
         self.in_place[request] += 1
+        self.engine.wake()  # there may be a free place
         if self._ticks is None:
             self._ticks = self.clock.every(_LOOK_SECS, self._look_for_work)
         try:
-            with self.engine.place_given_up(request) if self.parked.is_open else nullcontext():
-                yield
+            yield
         finally:
             self.in_place[request] -= 1
             if not self.in_place[request]:

@@ -229,6 +229,8 @@ class KosterMiddleware:
                 )
         if parts.replay.cache is None:
             self._sites.open()
+        if parts.parked.is_open:
+            self._hooks.free_places()
         if self._config.pace.obeys and parts.parked.is_open and self._hooks.are_called:
             parts.pacer.open(self._sites.waiting)
         elif self._config.pace.obeys:

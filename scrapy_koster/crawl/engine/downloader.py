@@ -34,8 +34,9 @@ class _Checking:
     def needs_backout(self) -> bool:
         """Return whether the downloader is full. Requests that wait in place do not count."""
         is_full: bool = super().needs_backout()  # type: ignore[misc]
-        placeless = len(self._hooks.placeless)
-        return is_full and (not placeless or len(self.active) - placeless >= self._places)
+        if not is_full or not self._hooks.frees_places:
+            return is_full
+        return len(self.active - self._hooks.in_place.keys()) >= self._places
 
 
 class _CheckedHandlers:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Collection
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 from scrapy import Request
@@ -56,12 +56,24 @@ class SendingHooks:
         """Returns the context in which a request is sent, or None for no context."""
         self.are_called = False
         """Whether the downloader of the crawl calls these functions."""
-        self.placeless: Counter[Request] = Counter()
-        """Requests in the downloader without a place of CONCURRENT_REQUESTS."""
+        self.in_place: Counter[Request] = Counter()
+        """The requests that wait in place (``Sites.waiting``), each with its number of waits.
+
+        A request can be downloaded twice at the same time.
+        """
+        self.frees_places = False
+        """Whether these requests use no place of CONCURRENT_REQUESTS."""
 
     def begin_calls(self) -> None:
         """Record that the crawl's downloader calls these functions."""
         self.are_called = True
+
+    def free_places(self) -> None:
+        """Let requests that wait in place use no place of CONCURRENT_REQUESTS from now on.
+
+        Has no effect if the Downloader is not ours.
+        """
+        self.frees_places = self.are_called
 
     def check_by(self, check: Callable[[Request], object]) -> None:
         """Set the function that raises IgnoreRequest for a forbidden request."""
@@ -111,8 +123,7 @@ class Engine:
     def under_way(self) -> Collection[Request]:
         """The requests that use a place of the downloader: in middlewares, in a slot, or sent."""
         active: set[Request] = self._crawler.engine.downloader.active
-        placeless = self.hooks.placeless
-        return active - placeless.keys() if placeless else active
+        return active - self.hooks.in_place.keys() if self.hooks.frees_places else active
 
     def wake(self) -> None:
         """Make the engine call the scheduler soon, not only after a download or five seconds."""
@@ -123,22 +134,3 @@ class Engine:
     def has_only(self, waiting: Collection[Request]) -> bool:
         """Return whether the downloader has only requests in *waiting*."""
         return all(request in waiting for request in self._crawler.engine.downloader.active)
-
-    @contextmanager
-    def place_given_up(self, request: Request) -> Iterator[None]:
-        """Free the place of *request* in CONCURRENT_REQUESTS within this context.
-
-        Has no effect if the Downloader is not ours, or does not have *request*.
-        """
-        placeless = self.hooks.placeless
-        if not self.hooks.are_called or request not in self._crawler.engine.downloader.active:
-            yield
-            return
-        placeless[request] += 1
-        self.wake()
-        try:
-            yield
-        finally:
-            placeless[request] -= 1
-            if not placeless[request]:
-                del placeless[request]
