@@ -182,9 +182,7 @@ class Sites:
         step = self.current_step(state)
         if isinstance(step, Defer) and step.failure.attempts == 1:
             # A first attempt that hung may have used up the idle time. A second attempt needs some.
-            if self._idle_timer is not None or self.is_idle_over:
-                self.busy()
-                self.idle()
+            self.busy()
         self.look(state)
 
     def look(self, state: SiteState) -> None:

@@ -203,13 +203,8 @@ class Pacer:
         return host if decision.allowed else None
 
     def has_waiting(self) -> bool:
-        """Return whether requests for pages wait for a host. Log a long wait: the crawl is idle."""
-        waiting = [
-            host
-            for host in self._hosts.values()
-            if self.parked.waiting_in(host.name)
-            or any(isinstance(visitor, Request) for visitor in host.waiters.values())
-        ]
+        """Return whether requests wait for a host. Log a long wait: the crawl is idle."""
+        waiting = list(filter(self._is_awaited, self._hosts.values()))
         now, first = self._clock.now(), min(waiting, key=lambda host: host.next_visit, default=None)
         if first and now >= self._tell_at and first.next_visit - now >= _LONG_SECS:
             self._tell_at = now + _TELL_SECS
