@@ -218,22 +218,20 @@ class Sites:
         Returns None if the waits go on, or if *step* lets no request wait. An idle crawl does not
         end the waits for a site before its first attempt has ended, because an answer may come.
         """
-        known = state.known
         if not waits(step):
             return None
         if self.is_closing:
             return self.closing()
-        if self.is_idle_over and isinstance(known, Failure) and self._has_failed(state):
-            return Refuse(self._given_up(known), self.clock.epoch())
+        if self.is_idle_over and isinstance(state.known, Failure) and self._has_failed(state):
+            return Refuse(self._given_up(state.known), self.clock.epoch())
         return None
 
     def _given_up(self, failure: Failure) -> Failure:
         """Return *failure* with a second reason: why the site is given up."""
+        secs = self.config.idle_limit_secs
+        why = f"there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {secs:g} s"
         if self.is_by_hand:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
-        else:
-            secs = self.config.idle_limit_secs
-            why = f"there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {secs:g} s"
         return replace(failure, reason=f"{printable(failure.reason, _REASON_CHARS)}; {why}")
 
     def closing(self) -> Refuse:

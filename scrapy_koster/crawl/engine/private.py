@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
@@ -15,6 +15,8 @@ from scrapy.dupefilters import BaseDupeFilter
 from twisted.internet.defer import CancelledError
 
 _T = TypeVar("_T")
+Within: TypeAlias = AbstractAsyncContextManager[None] | None
+"""The context in which a request is sent, or None for no context."""
 
 MARK = "koster_robotstxt"
 """The meta key of requests for a robots.txt. docs/stats.md documents the key, not the value."""
@@ -52,8 +54,8 @@ class SendingHooks:
     def __init__(self) -> None:
         self.check: Callable[[Request], object] = lambda _: None
         """Raises an error for a request that has become forbidden (``Enforcement``)."""
-        self.visit: Callable[[Request], AbstractAsyncContextManager[None] | None] = lambda _: None
-        """Returns the context in which a request is sent, or None for no context."""
+        self.visit: Callable[[Request], Within] = lambda _: None
+        """Returns the context in which a request is sent."""
         self.are_called = False
         """Whether the downloader of the crawl calls these functions."""
         self.in_place: Counter[Request] = Counter()
@@ -79,10 +81,8 @@ class SendingHooks:
         """Set the function that raises IgnoreRequest for a forbidden request."""
         self.check = check
 
-    def send_within(
-        self, visit: Callable[[Request], AbstractAsyncContextManager[None] | None]
-    ) -> None:
-        """Set the function that returns the context in which a request is sent, or None."""
+    def send_within(self, visit: Callable[[Request], Within]) -> None:
+        """Set the function that returns the context in which a request is sent."""
         self.visit = visit
 
 

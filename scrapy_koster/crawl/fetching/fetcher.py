@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ from scrapy.utils.asyncio import run_in_thread
 
 from scrapy_koster.crawl.clock import Clock, LateError
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.crawl.engine.private import Engine, Within
 from scrapy_koster.crawl.fetching.transfer import Transfer, count_bytes
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
 from scrapy_koster.protocol.printable import error_text, printable
@@ -68,7 +68,7 @@ class Fetcher:
     crawler: Crawler
     config: Config
     clock: Clock
-    visit: Callable[[Site, str], AbstractAsyncContextManager[None] | None]
+    visit: Callable[[Site, str], Within]
     """Takes a site and a URL, and returns the context of a request to the URL.
 
     Entering this context waits for the turn of the URL's host. None if the host has no delay.

@@ -17,12 +17,7 @@ robots.txt, the delay always counts from the response.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    asynccontextmanager,
-    nullcontext,
-)
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -35,7 +30,7 @@ from twisted.internet.defer import Deferred
 from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, Instant, clock_of
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.decision import decide
-from scrapy_koster.crawl.engine.private import CANCELLED, Engine, is_for_robots_txt
+from scrapy_koster.crawl.engine.private import CANCELLED, Engine, Within, is_for_robots_txt
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.delays import Delays
@@ -289,11 +284,11 @@ class Pacer:
 
     # A visit.
 
-    def _sent_within(self, request: Request) -> AbstractAsyncContextManager[None] | None:
+    def _sent_within(self, request: Request) -> Within:
         # The Fetcher sends requests for a robots.txt within ``visit``.
         return None if is_for_robots_txt(request) else self.visit(request, request.url)
 
-    def visit(self, visitor: Visitor, url: str) -> AbstractAsyncContextManager[None] | None:
+    def visit(self, visitor: Visitor, url: str) -> Within:
         """Return the context of a request to *url*, which makes the request a visit.
 
         The request is for a page, or for the robots.txt of a site: then *url* can also be the URL
