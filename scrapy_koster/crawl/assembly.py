@@ -17,7 +17,7 @@ from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.engine.private import Engine, belonging
 from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
-from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
+from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, socket_limit
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.finish import Finish
@@ -47,8 +47,7 @@ class Parts:
     records: Callable[[int, Callable[[SiteState], bool]], SiteRecords] = SiteRecords
     fetcher: Callable[..., Fetcher] = Fetcher
     store: Callable[..., StorageCalls] = StorageCalls
-    lookahead: Callable[..., LookaheadLimit] = LookaheadLimit.of_crawl
-    """Builds the limit. The second argument is a function, called when more sites have room."""
+    lookahead: Callable[..., LookaheadLimit] = LookaheadLimit
     parked: Callable[..., ParkedRequests] = ParkedRequests
 
 
@@ -80,7 +79,8 @@ class Assembly:
             parked=self.parked,
         )
         places = crawler.settings.getint("CONCURRENT_REQUESTS")
-        limit = parts.lookahead(clock, engine.wake, places=places, memory=config.memory_sites)
+        young, waiting = max(2 * places, 100), max(config.memory_sites, 1000)
+        limit = parts.lookahead(clock, engine.wake, young, waiting, socket_limit())
         retriever = Retriever(
             crawler=crawler,
             config=config,

@@ -76,8 +76,8 @@ def opened(
     )
     set_clock(crawler, clock)
 
-    def limited(clock: Any, has_room: Any, **_: int) -> LookaheadLimit:
-        return LookaheadLimit(clock, has_room, young=first, waiting=100, sockets=100)
+    def limited(clock: Any, has_room: Any, *_: int) -> LookaheadLimit:
+        return LookaheadLimit(clock, has_room, first, 100, sockets=100)
 
     never: Any = Never()
     assembly = assembly_of(crawler, Parts(fetcher=lambda *_, **__: never, lookahead=limited))

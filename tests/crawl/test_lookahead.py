@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from harness.clocks import HandClock, sleep
+from harness.clocks import HandClock, set_clock, sleep
 from harness.crawling import Crawl
+from scrapy import Spider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
 
+from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, socket_limit
 from scrapy_koster.crawl.states import SiteState
@@ -38,7 +41,7 @@ def room() -> list[str]:
 
 @pytest.fixture
 def ahead(clock: HandClock, room: list[str]) -> LookaheadLimit:
-    return LookaheadLimit(clock, lambda: room.append("room"), young=3, waiting=5, sockets=8)
+    return LookaheadLimit(clock, lambda: room.append("room"), 3, 5, sockets=8)
 
 
 def full(ahead: LookaheadLimit) -> bool:
@@ -117,7 +120,10 @@ def test_no_timer_is_left(ahead: LookaheadLimit, clock: HandClock) -> None:
 def test_the_limits_of_a_crawl(places: int, memory: int, first: int, waiting: int) -> None:
     def taken(state_of: Callable[[SiteState], SiteState]) -> int:
         clock = HandClock()
-        ahead = LookaheadLimit.of_crawl(clock, lambda: None, places=places, memory=memory)
+        settings = {"CONCURRENT_REQUESTS": places, "KOSTER_MEMORY_SITES": memory}
+        crawler = get_crawler(Spider, settings)
+        set_clock(crawler, clock)
+        ahead = assembly_of(crawler).sites.ahead
         for count, state in enumerate(sites(20_000)):
             if ahead.is_full:
                 return count
@@ -133,7 +139,7 @@ def test_the_limits_of_a_crawl(places: int, memory: int, first: int, waiting: in
 
 async def test_new_and_failed_sites_take_no_sockets_from_each_other(crawl: Crawl) -> None:
     """Failed sites have a quarter of them; the first that came is the first that is asked."""
-    limit = LookaheadLimit(Clock(), lambda: None, young=1, waiting=1, sockets=8)
+    limit = LookaheadLimit(Clock(), lambda: None, 1, 1, sockets=8)
     new, old = sites(10), [failed(state) for state in sites(10)]
     begun: list[SiteState] = []
     ends: list[Deferred[None]] = []

@@ -321,12 +321,8 @@ class Process:
                 chance=history.chance.random,
                 records=partial(WatchedSites, self),
                 fetcher=WatchedFetcher,
-                lookahead=lambda clock, has_room, **_: LookaheadLimit(
-                    clock,
-                    has_room,
-                    young=history.first,
-                    waiting=history.waiting,
-                    sockets=history.sockets,
+                lookahead=lambda clock, has_room, *_: LookaheadLimit(
+                    clock, has_room, history.first, history.waiting, history.sockets
                 ),
                 parked=WatchedParked,
             ),

@@ -322,7 +322,7 @@ class Watch:
             self.broken("nothing waits that could go", process, f"counted for ever: {counted}")
         is_full, secs = ahead.is_full, YOUNG_SECS + _LATE_SECS
         late = [state for state, since in ahead._young.items() if self._now > since + secs]
-        if is_full and len(ahead._waiting) < ahead._waiting_limit and late:
+        if is_full and len(ahead._waiting) < ahead.waiting_limit and late:
             self.broken("nothing waits that could go", process, f"behind late sites: {late}")
 
     def _waits(self, process: Process, state: SiteState) -> None:

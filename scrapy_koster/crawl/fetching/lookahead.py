@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import InitVar, dataclass, field
 
 from scrapy.utils.asyncio import CallLaterResult
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -24,60 +25,40 @@ from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure
 
 YOUNG_SECS = 0.5
-_YOUNG_LEAST = 100
-_WAITING_LEAST = 1000
 _SOCKETS_MAX = 1000
 _FILES_UNKNOWN = 512
 
 
+@dataclass(eq=False)
 class LookaheadLimit:
     """Counts the sites that wait for a robots.txt, and the sockets of fetches."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        has_room: Callable[[], object],
-        *,
-        young: int,
-        waiting: int,
-        sockets: int,
-    ) -> None:
-        """Limit the numbers of young sites, waiting sites and sockets.
+    clock: Clock
+    has_room: Callable[[], object]
+    """Called when sites are no longer young, and the scheduler can look for new sites again."""
+    young_limit: int
+    waiting_limit: int
+    sockets: InitVar[int]
+    """The number of sockets. See ``socket_limit``."""
+    _waiting: set[SiteState] = field(default_factory=set, init=False)
+    _young: dict[SiteState, Instant] = field(default_factory=dict, init=False)
+    """Young sites, the oldest first, with the time when their wait began.
 
-        *has_room* is called when sites are no longer young, and the scheduler can look for new
-        sites again.
-        """
-        self._clock = clock
-        self._has_room = has_room
-        self._young_limit = young
-        self._waiting_limit = waiting
-        self._waiting: set[SiteState] = set()
-        self._young: dict[SiteState, Instant] = {}
-        """Young sites, the oldest first, with the time when their wait began.
+    If the limit is reached, ``is_full`` removes sites that are no longer young.
+    """
+    _timer: CallLaterResult | None = field(default=None, init=False)
 
-        If the limit is reached, ``is_full`` removes sites that are no longer young.
-        """
-        self._timer: CallLaterResult | None = None
+    def __post_init__(self, sockets: int) -> None:
+        """Divide the sockets between failed sites and new sites."""
         self._failed = DeferredSemaphore(max(1, sockets // 4))
         self._new = DeferredSemaphore(max(1, sockets - sockets // 4))
-
-    @classmethod
-    def of_crawl(
-        cls, clock: Clock, has_room: Callable[[], object], *, places: int, memory: int
-    ) -> LookaheadLimit:
-        """Return the limit of a crawl.
-
-        *places* is CONCURRENT_REQUESTS, *memory* is KOSTER_MEMORY_SITES.
-        """
-        young, waiting = max(2 * places, _YOUNG_LEAST), max(memory, _WAITING_LEAST)
-        return cls(clock, has_room, young=young, waiting=waiting, sockets=socket_limit())
 
     # Sites that wait.
 
     def begins(self, state: SiteState) -> None:
         """Count the site as waiting, unless it is counted already."""
         if state not in self._waiting and not isinstance(state.known, Failure):
-            self._young[state] = self._clock.now()
+            self._young[state] = self.clock.now()
         self._waiting.add(state)
 
     def ends(self, state: SiteState) -> None:
@@ -89,19 +70,19 @@ class LookaheadLimit:
     def is_full(self) -> bool:
         """Whether the scheduler has to stop looking for new sites."""
         left_secs = 0.0
-        while len(self._young) >= self._young_limit and left_secs <= 0:
+        while len(self._young) >= self.young_limit and left_secs <= 0:
             state, since = next(iter(self._young.items()))
-            left_secs = since + YOUNG_SECS - self._clock.now()
+            left_secs = since + YOUNG_SECS - self.clock.now()
             if left_secs <= 0:
                 del self._young[state]
             elif self._timer is None:
-                self._timer = self._clock.call_later(left_secs, self._time_is_over)
-        return left_secs > 0 or len(self._waiting) >= self._waiting_limit
+                self._timer = self.clock.call_later(left_secs, self._time_is_over)
+        return left_secs > 0 or len(self._waiting) >= self.waiting_limit
 
     def _time_is_over(self) -> None:
         self._timer = None
         if not self.is_full:
-            self._has_room()
+            self.has_room()
 
     def close(self) -> None:
         """Forget the young sites, and stop the timer."""
