@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from urllib.parse import urlsplit
 
@@ -73,7 +73,10 @@ class Fetcher:
 
     Entering this context waits for the turn of the URL's host. None if the host has no delay.
     """
-    _under_way: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        """Count the bytes of each robots.txt from now on."""
+        self.crawler.signals.connect(count_bytes, signals.bytes_received)
 
     async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
         """Return the answer of *site* to a request for its robots.txt, or a NoAnswer.
@@ -92,10 +95,6 @@ class Fetcher:
             if turn := self.visit(site, site.robots_url):
                 await self.clock.within(CLAIM_SPARE_SECS / 2, visit.enter_async_context(turn))
             transfer = Transfer(self.crawler, self.config, page, stale)
-            if not self._under_way:
-                # Connected only during fetches, because Scrapy sends the signal for pages, too.
-                self.crawler.signals.connect(count_bytes, signals.bytes_received)
-            self._under_way += 1
             secs = self.config.timeout_secs
             try:
                 answer = await self.clock.within(secs, self._follow(site, transfer, visit))
@@ -105,10 +104,6 @@ class Fetcher:
                 raise
             except Exception as error:  # noqa: BLE001  # an error of the site or the network
                 answer = self._no_answer(error)
-            finally:
-                self._under_way -= 1
-                if not self._under_way:
-                    self.crawler.signals.disconnect(count_bytes, signals.bytes_received)
         exchanges = tuple(transfer.exchanges)
         return replace(answer, exchanges=exchanges) if exchanges else answer
 
