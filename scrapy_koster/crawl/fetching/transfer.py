@@ -32,6 +32,8 @@ from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
 
+# Only an uncompressed file can be cut at KOSTER_MAX_BYTES.
+_PLAIN = {"Accept": "text/plain, */*;q=0.1", "Accept-Encoding": "identity"}
 _REPLACED_MOST = 10
 """How often downloader middlewares can replace the request for a URL."""
 
@@ -59,8 +61,6 @@ class Transfer:
     """The IP address from which the last response came; "" if unknown, or from a proxy."""
     exchanges: list[Exchange] = field(default_factory=list)
     """The requests and responses for the archive. Empty without KOSTER_ARCHIVE."""
-    _is_plain: bool = True
-    """Whether the request asks for uncompressed text."""
     _digest: str = ""
 
     def __post_init__(self) -> None:
@@ -79,10 +79,7 @@ class Transfer:
         A downloader middleware can replace the request, or answer in place of the site. Errors of
         the download or of a middleware are raised.
         """
-        self._is_plain = not is_zyte_api(self.crawler, url)
-        request = robots_request(
-            url, self.page, self.stale, config=self.config, plain=self._is_plain
-        )
+        request = robots_request(url, self.page, self.stale, config=self.config)
         for _ in range(_REPLACED_MOST + 1):
             self._digest = self.address = ""
             try:
@@ -116,8 +113,8 @@ class Transfer:
         tell(signals.request_reached_downloader)
         # A middleware may set Range or Accept-Encoding for every request of the crawl.
         request.headers.pop("Range", None)
-        if self._is_plain:
-            request.headers["Accept-Encoding"] = "identity"
+        if not is_zyte_api(self.crawler, request.url):
+            request.headers.update(_PLAIN)
         try:
             response = await send_limited(self.crawler, request, limit)
             self._digest = digest_of(response.body)
@@ -148,21 +145,15 @@ def count_bytes(data: bytes, request: Request) -> None:
         limit.count_body(data)
 
 
-def robots_request(
-    url: str, page: Request, stale: Copy | None, *, config: Config, plain: bool
-) -> Request:
+def robots_request(url: str, page: Request, stale: Copy | None, *, config: Config) -> Request:
     """Return a request for the robots.txt at *url*, sent like *page* (KOSTER_PAGE_META).
 
-    A *stale* copy of *url* is revalidated (3.4). With *plain* the request asks for uncompressed
-    text. Credentials of *page* are sent only to the host of *page*, and not over http if *page*
-    uses https.
+    A *stale* copy of *url* is revalidated (3.4). Credentials of *page* are sent only to the host
+    of *page*, and not over http if *page* uses https.
     """
     meta = _meta(page, config)
     # No Cookie is sent: DEFAULT_REQUEST_HEADERS does not replace an empty header.
     headers: dict[str, Any] = {"Cookie": []}
-    if plain:
-        # Only an uncompressed file can be cut at KOSTER_MAX_BYTES.
-        headers |= {"Accept": "text/plain, */*;q=0.1", "Accept-Encoding": "identity"}
     passed = [name for name in ("User-Agent", "Authorization") if name in page.headers]
     headers |= {name: page.headers.getlist(name) for name in passed}
     if ("Authorization" in headers or _CREDENTIALS & meta.keys()) and _is_elsewhere(url, page):
