@@ -88,7 +88,11 @@ class Fetcher:
         middleware, a download handler or this package has a defect, and the site has not failed.
         """
         self.crawler.stats.inc_value("robotstxt/request_count")
-        if not _can_be_a_name(site.host):
+        try:
+            # If a label is empty, too long, or invalid in IDNA, Twisted's resolver raises an error
+            # in a thread, and never calls back.
+            site.host.encode("idna")
+        except UnicodeError:
             invalid = CannotResolveHostError("no host has such a name")
             return self._no_answer(invalid, no_such_host=True)
         async with AsyncExitStack() as visit:
@@ -188,18 +192,6 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
             return IPv4Address(address.packed[-4:])
         return address.ipv4_mapped or address.sixtofour or address
     return None
-
-
-def _can_be_a_name(host: str) -> bool:
-    """Return whether *host* can be resolved: no label is empty, too long, or invalid in IDNA.
-
-    For any other name, Twisted's resolver raises an error in a thread, and never calls back.
-    """
-    try:
-        host.encode("idna")
-    except UnicodeError:
-        return False
-    return True
 
 
 async def _is_unknown(url: str) -> bool:
