@@ -48,10 +48,6 @@ class Clock:
         """Call *function* after *secs* seconds. Return a timer that can be cancelled."""
         return call_later(secs, function, *args)
 
-    def every(self, secs: float, function: Callable[[], object]) -> Ticks:
-        """Return Ticks that call *function* every *secs* seconds, first after *secs*."""
-        return Ticks(self, secs, function)
-
     async def sleep(self, secs: float) -> None:
         """Wait for *secs* seconds."""
         over: Deferred[None] = Deferred()
@@ -91,19 +87,17 @@ class LateError(Exception):
 
 
 class Ticks:
-    """Calls a function at regular intervals."""
+    """Calls *function* every *secs* seconds, first after *secs*."""
 
     def __init__(self, clock: Clock, secs: float, function: Callable[[], object]) -> None:
         self._clock = clock
         self._secs = secs
         self._function = function
-        self._timer: CallLaterResult | None = clock.call_later(secs, self._tick)
+        self._timer = clock.call_later(secs, self._tick)
 
     def stop(self) -> None:
         """Stop the calls."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
 
     def _tick(self) -> None:
         self._timer = self._clock.call_later(self._secs, self._tick)

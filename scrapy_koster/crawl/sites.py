@@ -141,7 +141,7 @@ class Sites:
         self.in_place[request] += 1
         self.engine.wake()  # there may be a free place
         if self._ticks is None:
-            self._ticks = self.clock.every(_LOOK_SECS, self._look_for_work)
+            self._ticks = Ticks(self.clock, _LOOK_SECS, self._look_for_work)
         try:
             yield
         finally:

@@ -85,7 +85,7 @@ class RobotsReport:
         with suppress(OSError):
             _remove_oldest(Path(self.database), self._clock.epoch())
         self._write()
-        self._ticks = self._clock.every(_BATCH_SECS, self._write)
+        self._ticks = Ticks(self._clock, _BATCH_SECS, self._write)
 
     def _write(self) -> None:
         """Write the new counts. After an error, the next call writes these counts, too."""

@@ -116,7 +116,7 @@ class RedisBackup:
         if anew:
             self._try(lambda: self._forget(*self._others()))
         self._tick()
-        self._ticking = self._clock.every(TICK_SECS, self._tick)
+        self._ticking = Ticks(self._clock, TICK_SECS, self._tick)
 
     def add(self, place: Place, request: Request) -> None:
         """Write *request* at the next tick, unless ``remove`` is called for *place* before."""
