@@ -27,19 +27,15 @@ def make_room(settings: BaseSettings) -> None:
     has_reactor = settings.getbool("TWISTED_REACTOR_ENABLED", default=True)
     given = settings["DOWNLOAD_HANDLERS"]
     for scheme in ("http", "https"):
-        handler = None
-        if scheme in given:
-            # If the path cannot be loaded, Scrapy reports it later.
-            with suppress(Exception):
-                handler = load_object(given[scheme])
-            if not _is_limited(handler):
-                continue
-        elif has_reactor:
-            continue
-        # Without a reactor, Scrapy changes DOWNLOAD_HANDLERS_BASE after the add-ons, with the
-        # priority "project". A lower priority here would have no effect.
-        priority = max(given.getpriority(scheme) or 0, SETTINGS_PRIORITIES["project"])
-        given.set(scheme, RoomyHandler(scheme, handler), priority)
+        handler, is_default = None, scheme not in given
+        # If the path cannot be loaded, Scrapy reports it later.
+        with suppress(Exception):
+            handler = load_object(given[scheme])
+        if _is_limited(handler) or (is_default and not has_reactor):
+            # Without a reactor, Scrapy changes DOWNLOAD_HANDLERS_BASE after the add-ons, with the
+            # priority "project". A lower priority here would have no effect.
+            priority = max(given.getpriority(scheme) or 0, SETTINGS_PRIORITIES["project"])
+            given.set(scheme, RoomyHandler(scheme, handler), priority)
 
 
 def _is_limited(handler: Any) -> bool:
