@@ -86,8 +86,6 @@ class Transfer:
                 result = await through_middlewares(self.crawler, self._send, request)
             except CANCELLED:  # by a handler, or by our own code, which ignores the result
                 return NoAnswer("a download handler has cancelled its download")
-            finally:
-                self.is_proxied = "proxy" in request.meta
             if isinstance(result, Response):
                 # ``_send`` has decoded a response of the site, but not a response of a middleware.
                 digest = self._digest or digest_of(result.body)
@@ -106,7 +104,7 @@ class Transfer:
         Also raises the errors of the download and of ``_without_coding``.
         """
         limit = request.meta[MARK] = AnswerLimit(self.config.max_bytes)
-        began = self._clock.epoch()
+        began, self.is_proxied = self._clock.epoch(), "proxy" in request.meta
         tell = partial(
             self.crawler.signals.send_catch_log, request=request, spider=self.crawler.spider
         )
@@ -118,7 +116,7 @@ class Transfer:
         try:
             response = await send_limited(self.crawler, request, limit)
             self._digest = digest_of(response.body)
-            if "proxy" not in request.meta and response.ip_address is not None:
+            if not self.is_proxied and response.ip_address is not None:
                 self.address = str(response.ip_address)
             if self.config.archive:
                 exchange = _exchange_of(request, response, began, self._digest, self.address)
