@@ -1,11 +1,6 @@
-"""Starts retrievals, and ends the waits of requests, also if the crawl is idle or closes.
+"""Runs the table of ``states``: starts retrievals, and ends the waits of requests.
 
 ``site_records`` has the sites in memory, and ``fetching.retriever`` retrieves robots.txt files.
-
-What a site needs follows from its step (``SiteState.step``): with Ask an attempt, with Defer the
-timer of the next attempt. With Obey, Pass and Refuse no request waits. Time changes a step without
-an event: a copy expires, an attempt becomes due, the clock is set back. So a step is taken anew
-whenever ``Sites`` looks at a site.
 
 A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. If requests wait only
 in the scheduler, Scrapy sends ``spider_idle``. Scrapy does not send this signal while a request
@@ -33,10 +28,10 @@ from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.site_records import SiteRecords
-from scrapy_koster.crawl.states import SiteState
+from scrapy_koster.crawl.states import STATES, TABLE, Action, Event, SiteState, State
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.step import Ask, Defer, Refuse, Settled, Step, waits
+from scrapy_koster.protocol.step import Defer, Refuse, Settled, Step, waits
 
 # The reason of a failure is cut to this number of characters. The reason for giving up follows.
 _REASON_CHARS = 100
@@ -160,12 +155,18 @@ class Sites:
         if self.is_closing or not waits(step):
             return
         self.ahead.begins(state)
-        if isinstance(step, Ask):
+        action = self.happens(state, Event.NEEDED)
+        if action is Action.FETCH:
             assert state.page is not None  # a request waits
             self.retriever.retrieve(state, state.page)
-        elif state.timer is None:
+        elif action is Action.SET_TIMER and state.timer is None and isinstance(step, Defer):
             secs = max(0.0, step.until - self.clock.epoch())
             state.timer = self.clock.call_later(min(secs, TIMER_MOST_SECS), self._due, state)
+
+    def happens(self, state: SiteState, event: Event) -> Action:
+        """Return the action on *event*. Raises KeyError if the table has none in this state."""
+        is_fetching = state in self.retriever.under_way
+        return TABLE[State.FETCHING if is_fetching else STATES[type(state.step)], event]
 
     @staticmethod
     def _stop_timer(state: SiteState) -> None:
@@ -188,15 +189,17 @@ class Sites:
     def look(self, state: SiteState) -> None:
         """Take the current step of the site, and end the waits of requests that the step decides.
 
-        An idle or closing crawl ends waits, too: requests in place are refused. Parked requests are
-        refused only by an idle crawl. If the queue is kept for the next run (JOBDIR, scrapy-redis),
-        they stay, except requests that are not in the file of the JOBDIR. If requests still wait,
-        start an attempt or a timer.
+        An idle or closing crawl ends waits, too. If the queue is kept for the next run (JOBDIR,
+        scrapy-redis), an idle crawl refuses only parked requests that are not in the file of the
+        JOBDIR. If requests still wait, start an attempt or a timer.
         """
         self.ahead.ends(state)
-        step = self.current_step(state)
-        told = self._ending(state, step) or step
-        is_kept = told is not step and (self.is_closing or self.parked.is_kept)
+        step = told = self.current_step(state)
+        is_kept = False
+        if ending := self._ending(state, step):
+            event, told = ending
+            is_held = self.happens(state, event) is Action.HOLD
+            is_kept = is_held or self.parked.is_kept
         self.announcer.announce(state, step if is_kept else told, self.waiting_for(state))
         if not waits(told):
             waiters, state.waiters = state.waiters, ()
@@ -212,18 +215,17 @@ class Sites:
 
     # The end of waiting.
 
-    def _ending(self, state: SiteState, step: Step) -> Refuse | None:
-        """Return the step by which an idle or closing crawl refuses the requests that wait.
+    def _ending(self, state: SiteState, step: Step) -> tuple[Event, Refuse] | None:
+        """Return the event by which the crawl ends the waits for the site, with a Refuse step.
 
-        Returns None if the waits go on, or if *step* lets no request wait. An idle crawl does not
-        end the waits for a site before its first attempt has ended, because an answer may come.
+        Returns None if the waits go on, or if *step* lets no request wait.
         """
         if not waits(step):
             return None
         if self.is_closing:
-            return self.closing()
+            return Event.CLOSING, self.closing()
         if self.is_idle_over and isinstance(state.known, Failure) and self._has_failed(state):
-            return Refuse(self._given_up(state.known), self.clock.epoch())
+            return Event.IDLE, Refuse(self._given_up(state.known), self.clock.epoch())
         return None
 
     def _given_up(self, failure: Failure) -> Failure:
