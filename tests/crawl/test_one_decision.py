@@ -91,7 +91,6 @@ async def begun(name: str) -> Asked:
             "ROBOTSTXT_OBEY": True,
             "ROBOTSTXT_USER_AGENT": "figtree",
             "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
-            "DOWNLOAD_HANDLERS": {"http": "a.handler"},  # it may follow redirects
             "SPIDER_MIDDLEWARES": {"scrapy_koster.UsageMiddleware": 90},
             **settings,
         },
@@ -134,8 +133,7 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
         middleware.enforcement.check_before_sending(Request(url))
 
     async def ended_there() -> None:
-        process_response: Any = middleware.process_response
-        await process_response(Request("http://b.example/"), Response(url))
+        await middleware.process_response(Request("http://b.example/"), Response(url))
 
     for name, ask in (("downloaded", downloaded), ("sent", sent), ("final URL", ended_there)):
         try:

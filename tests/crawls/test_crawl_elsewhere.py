@@ -98,7 +98,7 @@ async def test_an_uncached_page_of_a_replay_ends_at_an_unknown_site(
 class Heading(KosterMiddleware):
     async def process_response(self, request: Request, response: Any) -> Any:
         response.headers.appendlist("X-Own", response.url)
-        return response
+        return await super().process_response(request, response)
 
 
 async def test_a_process_response_of_a_subclass_runs_too(crawl: Crawl, site: Site) -> None:

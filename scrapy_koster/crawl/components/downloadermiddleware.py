@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
-from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.misc import load_object
 from typing_extensions import Self
 
@@ -22,7 +18,6 @@ from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsUnavailable
-from scrapy_koster.crawl.fetching.room import is_of_scrapy
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
@@ -49,11 +44,6 @@ class KosterMiddleware:
         self._robot = parts.robot
         self._hooks = parts.engine.hooks
         self.enforcement = enforcement_of(crawler)
-        self._own: Callable[..., Any] | None = getattr(self, "process_response", None)
-        """The ``process_response`` of a subclass, or None."""
-        handlers = filter(None, crawler.settings.getdict("DOWNLOAD_HANDLERS").values())
-        if not all(map(is_of_scrapy, handlers)):  # Scrapy's default handlers follow no redirect
-            self.process_response = self._check_final_url
         self._check_settings(crawler)
         if not parts.config.dry_run:  # a dry run stops no request
             self._hooks.check_by(self.enforcement.check_before_sending)
@@ -111,12 +101,9 @@ class KosterMiddleware:
                 step = await self._sites.wait(state, request)
         return step
 
-    async def _check_final_url(self, request: Request, response: Response) -> Any:
-        """Check the URL of *response*, then call a subclass's ``process_response``."""
-        response = await self.enforcement.check_final_url(request, response)
-        if self._own is None:
-            return response
-        return await ensure_awaitable(self._own(request=request, response=response))
+    async def process_response(self, request: Request, response: Response) -> Response:
+        """Return *response*, or refuse it by the URL that it comes from (``check_final_url``)."""
+        return await self.enforcement.check_final_url(request, response)
 
     def process_exception(
         self,

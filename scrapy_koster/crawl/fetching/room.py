@@ -42,11 +42,6 @@ def _is_limited(handler: Any) -> bool:
     return any(kind.__name__ in _LIMITED for kind in getattr(handler, "__mro__", ()))
 
 
-def is_of_scrapy(handler: object) -> bool:
-    """Return whether *handler*, a value of DOWNLOAD_HANDLERS, wraps Scrapy's default handler."""
-    return isinstance(handler, RoomyHandler) and handler.is_default
-
-
 class RoomyHandler:
     """A value of DOWNLOAD_HANDLERS that builds a handler with connections for robots.txt."""
 
@@ -54,7 +49,6 @@ class RoomyHandler:
         """*handler* is the class to build, or None for Scrapy's default handler of *scheme*."""
         self._scheme = scheme
         self._handler = handler
-        self.is_default = handler is None
         self.lazy = getattr(handler, "lazy", False)
 
     def __repr__(self) -> str:
