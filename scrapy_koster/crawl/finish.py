@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
@@ -20,41 +18,26 @@ WAITING = "robotstxt_waiting"
 class Finish:
     """Ends an idle crawl with the reason FORBIDDEN if every request was forbidden.
 
-    The handlers are disconnected when a page is requested or comes from a cache, when a request
-    fails for another reason, or when ``start`` of the spider raises an error. After that, the
-    finish reason is not FORBIDDEN.
+    The reason is another if a page came from its site or from a cache, if a request failed for
+    another reason, or if ``start`` of the spider raised an error.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._forbidden = False
-        self._handlers: dict[object, Callable[..., None]] = {
-            signals.request_reached_downloader: self._fetches,
-            signals.response_received: self._fetches,  # a page may come out of a cache
-            signals.spider_error: self._look_no_more,
-            signals.spider_idle: self._spider_idle,
-        }
-        for signal, handler in self._handlers.items():
-            crawler.signals.connect(handler, signal=signal)
+        self._is_forbidden = self._has_other = False
+        crawler.signals.connect(self._spider_error, signal=signals.spider_error)
+        crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
 
-    def ended_with(self, exception: Exception) -> None:
-        """Note *exception*, with which a request failed."""
-        if isinstance(exception, RobotsForbidden):
-            self._forbidden = True
-        else:
-            self._look_no_more()
+    def ended(self, request: Request, error: Exception | None = None) -> None:
+        """Note that *request* ended: with a page, or with *error*."""
+        if isinstance(error, RobotsForbidden):
+            self._is_forbidden = True
+        elif not is_for_robots_txt(request):
+            self._has_other = True
 
-    def _fetches(self, request: Request) -> None:
-        if not is_for_robots_txt(request):
-            self._look_no_more()
-
-    def _look_no_more(self, response: object = None) -> None:
-        if response is not None:  # an error of a callback or errback; start() has no response
-            return
-        for signal, handler in self._handlers.items():
-            self._crawler.signals.disconnect(handler, signal=signal)
-        self._handlers = {}
+    def _spider_error(self, response: object) -> None:
+        if response is None:  # start() has no response, a callback or an errback has one
+            self._has_other = True
 
     def _spider_idle(self) -> None:
-        if self._forbidden:
+        if self._is_forbidden and not self._has_other:
             raise CloseSpider(FORBIDDEN)

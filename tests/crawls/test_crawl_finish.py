@@ -8,7 +8,7 @@ import pytest
 from harness.crawling import Crawl
 from harness.replies import Reply, Reset
 from harness.server import Server, Site
-from scrapy import Spider, signals
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 
@@ -64,9 +64,10 @@ async def test_a_failure_of_a_robots_txt_is_no_other_reason(crawl: Crawl, site: 
 def test_an_error_of_start_is_not_that() -> None:
     crawler = Crawler(Spider)
     finish = Finish(crawler)
-    finish.ended_with(RobotsForbidden(None))  # type: ignore[arg-type]
+    finish.ended(Request("data:,a"), RobotsForbidden(None))  # type: ignore[arg-type]
     crawler.signals.send_catch_log(signals.spider_error, response=object())  # of an errback
     [(_, raised)] = crawler.signals.send_catch_log(signals.spider_idle)
     assert isinstance(raised.value, CloseSpider)
     crawler.signals.send_catch_log(signals.spider_error, response=None)
-    [] = crawler.signals.send_catch_log(signals.spider_idle)
+    [(_, raised)] = crawler.signals.send_catch_log(signals.spider_idle)
+    assert raised is None

@@ -16,7 +16,6 @@ from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
-from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
@@ -103,6 +102,7 @@ class KosterMiddleware:
 
     async def process_response(self, request: Request, response: Response) -> Response:
         """Return *response*, or refuse it by the URL that it comes from (``check_final_url``)."""
+        self._parts.finish.ended(request)
         return await self.enforcement.check_final_url(request, response)
 
     def process_exception(
@@ -114,8 +114,7 @@ class KosterMiddleware:
 
         The errback of *request* gets *exception*.
         """
-        if not is_for_robots_txt(request):
-            self._parts.finish.ended_with(exception)
+        self._parts.finish.ended(request, exception)
         if isinstance(exception, ParserDefectError) and self._log.is_first("defect"):
             self._log.defect(
                 "KOSTER_PARSER = %(parser)s has a defect. Requests whose robots.txt it cannot"
