@@ -68,7 +68,7 @@ async def passed(
 def stats(obeyed: RobotsMetaMiddleware) -> dict[str, Any]:
     return {
         name.removeprefix("koster/meta/"): value
-        for name, value in obeyed._stats.get_stats().items()
+        for name, value in obeyed._crawler.stats.get_stats().items()
         if name.startswith("koster/")
     }
 

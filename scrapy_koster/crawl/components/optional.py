@@ -1,10 +1,11 @@
-"""The base class of our spider middlewares, and functions to read pages."""
+"""The base class of our spider middlewares, and a function to read pages."""
 
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
+from collections.abc import AsyncIterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -12,19 +13,16 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 from typing_extensions import Self
 
-from scrapy_koster.crawl.config import Config, config_of
+from scrapy_koster.crawl.assembly import Assembly, assembly_of
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
-from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.robot import sent_user_agent
-from scrapy_koster.protocol.nametoken import joined, names_of
+from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.signals import output_dropped
 
 _XHTML = b"http://www.w3.org/1999/xhtml"
 _XHTML_WITHIN_BYTES = 1024
 _NUL_WITHIN_BYTES = 256
-
-_names_of = lru_cache(maxsize=1000)(names_of)
 
 
 class OptionalMiddleware:
@@ -37,12 +35,14 @@ class OptionalMiddleware:
     how_to_keep: str
     """A sentence for the log, with the setting that keeps the output."""
 
-    def __init__(self, crawler: Crawler, config: Config) -> None:
+    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
         self._crawler = crawler
-        self._config = config
-        self._stats = crawler.stats
+        self._config = parts.config
         self._log = Log(type(self).__module__, crawler)
-        self._events = Events(crawler)
+        self._events = parts.announcer.events
+        self._robot = parts.robot
+        self._found: WeakKeyDictionary[Response, Any] = WeakKeyDictionary()
+        """What a subclass has found in a page. A callback may change the meta, but not this."""
         self._dropped: Counter[str] = Counter()
         crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
@@ -55,15 +55,31 @@ class OptionalMiddleware:
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):
-            config = config_of(crawler)
-            if cls.is_on(config):
-                return cls(crawler, config)
+            parts = assembly_of(crawler)
+            if cls.is_on(parts.config):
+                return cls(crawler, parts)
         raise NotConfigured  # without a message, Scrapy logs no line
 
     @staticmethod
     def is_on(config: Config) -> bool:
         """Return whether the settings enable this middleware."""
         raise NotImplementedError
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        """Yield the output of the callback of *response* that ``_passes``."""
+        async for output in result:
+            if await self._passes(output, response):
+                yield output
+
+    async def _passes(self, output: Any, response: Response) -> bool:
+        """Return whether *output*, of the callback of *response*, is not dropped."""
+        raise NotImplementedError
+
+    def _names(self, request: Request) -> tuple[str, ...]:
+        """Return the names by which the page of *request* may address the robot."""
+        return names_of(self._robot.name_of(request))
 
     def _drops(self, output: Any, response: Response, kind: str, reason: str, why: str) -> bool:
         """Log *output*, and send the signal. Return True to drop *output*, False in a dry run."""
@@ -94,17 +110,6 @@ class OptionalMiddleware:
                 counts=", ".join(f"{kind}: {count}" for kind, count in dropped),
                 how=self.how_to_keep,
             )
-
-
-def tokens_of(request: Request, token: str | None) -> tuple[str, ...]:
-    """Return the names by which the page of *request* may address the robot.
-
-    *token* is the robot's name in the settings, or None.
-    """
-    said = request.meta.get("robotstxt_user_agent")
-    robot = (joined(said) if said else None) or token
-    # If neither the meta nor a setting has a name, the site knows the robot by the sent header.
-    return _names_of(robot or sent_user_agent(request.headers))
 
 
 def html_of(response: Response) -> bytes:

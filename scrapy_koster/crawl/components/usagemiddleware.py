@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
+from typing import Any
 
 from itemadapter import ItemAdapter
 from scrapy import Request, signals
@@ -12,7 +10,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from scrapy_koster.crawl.components.optional import OptionalMiddleware, html_of, tokens_of
+from scrapy_koster.crawl.assembly import Assembly
+from scrapy_koster.crawl.components.optional import OptionalMiddleware, html_of
 from scrapy_koster.crawl.config import DAY_SECS, Config
 from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Statement, Usage
@@ -20,12 +19,6 @@ from scrapy_koster.protocol.usage_page import FIELDS, page_statements
 
 USAGE = "koster_usage"
 """The key of response.meta with the Usage of the page."""
-
-_Unfit: TypeAlias = "tuple[str, Statement | None]"
-"""A purpose that a page may not serve, and the statement that disallows the purpose.
-
-The statement is None if the preference is unknown (KOSTER_USAGE_UNKNOWN).
-"""
 
 
 class UsageMiddleware(OptionalMiddleware):
@@ -40,13 +33,21 @@ class UsageMiddleware(OptionalMiddleware):
     why_dropped = "may not be used for it"
     how_to_keep = 'KOSTER_USAGE_ACTION = "report" keeps all items.'
 
-    def __init__(self, crawler: Crawler, config: Config) -> None:
-        super().__init__(crawler, config)
-        self._stated = enforcement_of(crawler).stated
-        self._choice = config.usage
-        self._found: WeakKeyDictionary[Response, tuple[Usage, _Unfit | None]] = WeakKeyDictionary()
-        if config.usage.purposes:
-            self._explain(config.usage.purposes)
+    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
+        super().__init__(crawler, parts)
+        if purposes := parts.config.usage.purposes:
+            self._log.info(
+                "KOSTER_USAGE_PURPOSES is set: copies of robots.txt expire after %(secs)d s at"
+                " most, whatever KOSTER_EXPIRY_SECS and the sites say",
+                secs=DAY_SECS,
+            )
+        if unknown := [purpose for purpose in purposes if purpose not in KNOWN_LABELS]:
+            self._log.warning(
+                "KOSTER_USAGE_PURPOSES: no standard that is read defines %(unknown)s. Known labels"
+                " are %(known)s. Sites that disallow your purpose may do so by one of these.",
+                unknown=", ".join(unknown),
+                known=", ".join(sorted(KNOWN_LABELS)),
+            )
 
     @staticmethod
     def is_on(config: Config) -> bool:
@@ -57,47 +58,44 @@ class UsageMiddleware(OptionalMiddleware):
         """Set the usage of the page in the meta of its request, for the callback."""
         request = response.request
         assert request is not None  # the engine sets it
-        usage = Usage(self._statements(response, request), labels=self._choice.labels)
+        choice = self._config.usage
+        usage = Usage(self._statements(response, request), labels=choice.labels)
         for label, preference in usage.preferences().items():
-            self._stats.inc_value(f"koster/usage/{label}/{preference.name.lower()}")
-        decides = self._choice.drops and not request.meta.get("dont_obey_robotstxt")
-        # A callback may change the meta, so the decision is kept here.
-        self._found[response] = usage, self._choice.unfit(usage) if decides else None
+            self._crawler.stats.inc_value(f"koster/usage/{label}/{preference.name.lower()}")
+        decides = choice.drops and not request.meta.get("dont_obey_robotstxt")
+        self._found[response] = usage, choice.unfit(usage) if decides else None
         request.meta[USAGE] = usage
 
-    async def process_spider_output(
-        self, response: Response, result: AsyncIterator[Any]
-    ) -> AsyncIterator[Any]:
-        """Yield the output, except dropped items. Set KOSTER_USAGE_FIELD of the yielded items."""
+    async def _passes(self, output: Any, response: Response) -> bool:
+        """Return whether *output* is not dropped. Set KOSTER_USAGE_FIELD of an item that passes."""
         usage, unfit = self._found.get(response, (None, None))
-        async for output in result:
-            if isinstance(output, Request):
-                # A request with meta=response.meta has the usage of this page: remove the usage.
-                output.meta.pop(USAGE, None)
-            elif output is not None:
-                if unfit is not None and await self._drops_item(output, response, *unfit):
-                    continue
-                if self._choice.field is not None and usage is not None:
-                    _fill(output, self._choice.field, usage)
-            yield output
+        if isinstance(output, Request):
+            # A request with meta=response.meta has the usage of this page: remove the usage.
+            output.meta.pop(USAGE, None)
+        elif output is not None:
+            if unfit is not None and await self._drops_item(output, response, *unfit):
+                return False
+            if (field := self._config.usage.field) is not None and usage is not None:
+                _fill(output, field, usage)
+        return True
 
     def _statements(self, response: Response, request: Request) -> tuple[Statement, ...]:
         """Return the statements about the page in its robots.txt, headers and META tags."""
         headers = {field: dict.get(response.headers, field) or () for field in FIELDS}
-        page, labels = html_of(response), self._choice.labels
+        page, labels = html_of(response), self._config.usage.labels
         # A statement for several names of the robot counts once.
         of_page = dict.fromkeys(
             each
-            for token in tokens_of(request, self._config.robot)
+            for token in self._names(request)
             for each in page_statements(headers, page, token, labels=labels)
         )
-        return self._stated.get(request, ()) + tuple(of_page)
+        return enforcement_of(self._crawler).stated.get(request, ()) + tuple(of_page)
 
     async def _drops_item(
         self, item: Any, response: Response, purpose: str, statement: Statement | None
     ) -> bool:
         """Count and log an item to drop. Return whether the item is dropped: False in a dry run."""
-        self._stats.inc_value("koster/usage/dropped")
+        self._crawler.stats.inc_value("koster/usage/dropped")
         why = f"disallowed by {statement}" if statement else "unknown (KOSTER_USAGE_UNKNOWN)"
         because = f"{purpose} is {why}"
         if not self._drops(item, response, purpose, "usage_dropped", f"where {because}"):
@@ -110,21 +108,6 @@ class UsageMiddleware(OptionalMiddleware):
             exception=DropItem(f"The page may not be used: {because}"),
         )
         return True
-
-    def _explain(self, purposes: Iterable[str]) -> None:
-        """Log that copies expire earlier with *purposes*, and the purposes that are unknown."""
-        self._log.info(
-            "KOSTER_USAGE_PURPOSES is set: copies of robots.txt expire after %(secs)d s at most,"
-            " whatever KOSTER_EXPIRY_SECS and the sites say",
-            secs=DAY_SECS,
-        )
-        if unknown := [purpose for purpose in purposes if purpose not in KNOWN_LABELS]:
-            self._log.warning(
-                "KOSTER_USAGE_PURPOSES: no standard that is read defines %(unknown)s. Known labels"
-                " are %(known)s. Sites that disallow your purpose may do so by one of these.",
-                unknown=", ".join(unknown),
-                known=", ".join(sorted(KNOWN_LABELS)),
-            )
 
 
 def _fill(item: Any, field: str, usage: Usage) -> None:
