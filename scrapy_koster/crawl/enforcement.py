@@ -30,7 +30,7 @@ from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Ground, Standing
-from scrapy_koster.protocol.step import Obey, Pass, Refuse, Step, waits
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled, Step, waits
 from scrapy_koster.protocol.usage import Statement
 from scrapy_koster.protocol.verdict import Verdict
 
@@ -90,7 +90,7 @@ class Enforcement:
             return None
         return self.decide(request, state, robot or self._robot.name_of(request), step)
 
-    async def settled(self, state: SiteState, request: Request, *, cached: bool) -> Step:
+    async def settled(self, state: SiteState, request: Request, *, cached: bool) -> Settled:
         """Return the step by which *request* is decided. Waits for the site if necessary.
 
         With *cached*, the last copy decides in a crawl from the HTTP cache.
@@ -126,23 +126,28 @@ class Enforcement:
     def check_before_sending(self, request: Request) -> None:
         """Decide again on *request* before sending. If refused, raise an error of ``_refuse``."""
         state = self._sites.in_memory(request.url)
-        if request.meta.get("dont_obey_robotstxt") or state is None:
+        if request.meta.get("dont_obey_robotstxt") or state is None or is_robots_txt(request.url):
             return
-        robot, known = self._robot.decided_by(request), state.known
-        self.check_host(request, state, robot)
         # A copy decides even if it expired after ``enforce``. Without a copy, the first decision
         # stays: the site has failed.
-        if isinstance(known, Copy) and not is_robots_txt(request.url):
-            self._enforced(request, state, robot, Obey(known, known.expires))
+        known, step = state.known, self.refusal_of_host(request, state)
+        if isinstance(known, Copy):
+            step = step or Obey(known, known.expires)
+        if step is not None:
+            self._enforced(request, state, self._robot.decided_by(request), step)
 
-    def check_host(self, request: Request, state: SiteState, robot: str) -> None:
-        """Raise RobotsUnavailable if the Host header of *request* names another site.
-
-        No error is raised for a request for /robots.txt, or in a dry run.
-        """
+    def refusal_of_host(self, request: Request, state: SiteState) -> Settled | None:
+        """Return the step that refuses *request* if its Host header names another site, or None."""
         for host in request.headers.getlist(b"Host"):
             if not state.site.is_named_by(name := host.decode("latin-1")):
-                self.enforce(request, state, robot, _refusal_of_host(name, self._epoch()))
+                reason = (
+                    f"the Host header of the request names {printable(name)}, a site with a"
+                    " robots.txt of its own: put that name into the URL, and the address that it is"
+                    " to go to into a proxy or the DNS"
+                )
+                now = self._epoch()
+                return Refuse(Failure(reason, 0, now, now, now, None), now)
+        return None
 
     async def check_final_url(self, request: Request, response: Response) -> Response:
         """Return *response* if its URL may be fetched. If not, raise an error of ``_refuse``.
@@ -273,13 +278,3 @@ class Enforcement:
         else:
             self._stats.inc_value("robotstxt/forbidden")
             self._stats.inc_value(f"koster/forbidden/{verdict.ground.value}")
-
-
-def _refusal_of_host(name: str, now: float) -> Refuse:
-    """Return the step that refuses a request whose Host header *name* names another site."""
-    reason = (
-        f"the Host header of the request names {printable(name)}, a site with a robots.txt of its"
-        " own: put that name into the URL, and the address that it is to go to into a proxy or the"
-        " DNS"
-    )
-    return Refuse(Failure(reason, 0, now, now, now, None), now)

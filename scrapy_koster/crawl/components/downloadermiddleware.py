@@ -23,7 +23,7 @@ from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in
-from scrapy_koster.protocol.step import Obey, Pass, Refuse, Step
+from scrapy_koster.protocol.step import Obey, Refuse, Step
 
 
 class KosterMiddleware:
@@ -37,15 +37,12 @@ class KosterMiddleware:
         """*parts* are the objects of the crawl, from ``assembly_of``."""
         self._log = Log(__name__, crawler)
         self._parts = parts
-        self._epoch = parts.clock.epoch
         self._config = parts.config
         self._sites = parts.sites
-        self._robot = parts.robot
-        self._hooks = parts.engine.hooks
         self.enforcement = enforcement_of(crawler)
         self._check_settings(crawler)
         if not parts.config.dry_run:  # a dry run stops no request
-            self._hooks.check_by(self.enforcement.check_before_sending)
+            parts.engine.hooks.check_by(self.enforcement.check_before_sending)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
@@ -72,33 +69,30 @@ class KosterMiddleware:
         state = self._sites.state_of(request.url)
         if state is None:
             return None
-        robot = self._robot.name_of(request)
-        if not self._hooks.are_called:  # no check follows when the request is sent
-            self.enforcement.check_host(request, state, robot)
+        robot = self._parts.robot.name_of(request)
         page = self._parts.replay.answer(request)
-        if page is not None:
-            step = await self.enforcement.settled(state, request, cached=True)
-        else:
+        step: Step | None = self.enforcement.refusal_of_host(request, state)
+        if step is None and page is None:
             step = await self._wait(request, state, robot)
+        step = step or await self.enforcement.settled(state, request, cached=True)
         self.enforcement.enforce(request, state, robot, step)
         return page
 
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Step:
         """Return the step for *request*, after a wait for the site and for the turn of its host."""
-        step, pacer, is_page = state.step, self._parts.pacer, not is_robots_txt(request.url)
-        if is_page and self._epoch() >= state.until_epoch:
-            if failure := self._parts.parked.given_up.pop(request, None):
-                return Refuse(failure, 0.0)
-            step = await self._sites.wait(state, request)
-        while not isinstance(step, Refuse):
-            host = pacer.held(request, state, robot)
-            if host is None:
-                break
+        pacer, is_page = self._parts.pacer, not is_robots_txt(request.url)
+        while True:
+            step = state.step
+            if is_page and self._parts.clock.epoch() >= state.until_epoch:
+                if failure := self._parts.parked.given_up.pop(request, None):
+                    return Refuse(failure, 0.0)
+                step = await self._sites.wait(state, request)
+            if isinstance(step, Refuse):
+                return step
+            if (host := pacer.held(request, state, robot)) is None:
+                return step
             if not await pacer.wait(host, request):
                 return self._sites.closing()
-            if is_page:
-                step = await self._sites.wait(state, request)
-        return step
 
     async def process_response(self, request: Request, response: Response) -> Response:
         """Return *response*, or refuse it by the URL that it comes from (``check_final_url``)."""
@@ -154,10 +148,9 @@ class KosterMiddleware:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(f"{state.site}/")
         step = await self.enforcement.settled(state, request, cached=True)
-        if isinstance(step, Pass):  # the sitemaps are unknown, whatever KOSTER_UNAVAILABLE is
-            step = Refuse(step.failure, 0.0)
-        if not isinstance(step, Obey):
-            decision = self.enforcement.decide(request, state, self._robot.name, step)
+        if not isinstance(step, Obey):  # the sitemaps are unknown, whatever KOSTER_UNAVAILABLE is
+            refusal = Refuse(step.failure, 0.0)
+            decision = self.enforcement.decide(request, state, self._parts.robot.name, refusal)
             raise RobotsUnavailable(decision.verdict())
         return sitemap_urls_in(step.copy.body, step.copy.url)
 
@@ -204,9 +197,9 @@ class KosterMiddleware:
 
     def _spider_opened(self) -> None:
         parts = self._parts
-        parts.announcer.summary.begin(self._robot.name)
+        parts.announcer.summary.begin(self._parts.robot.name)
         for override in self._config.policy.overrides:
-            if override.ends <= self._epoch():
+            if override.ends <= self._parts.clock.epoch():
                 self._log.warning(
                     "An entry of KOSTER_OVERRIDES has expired and is void: %(site)s (%(override)s)."
                     " Remove it, or give it a later date if the reason still holds",
@@ -215,9 +208,10 @@ class KosterMiddleware:
                 )
         if parts.replay.cache is None:
             self._sites.open()
+        hooks = parts.engine.hooks
         if parts.parked.is_open:
-            self._hooks.free_places()
-        if self._config.pace.obeys and parts.parked.is_open and self._hooks.are_called:
+            hooks.free_places()
+        if self._config.pace.obeys and parts.parked.is_open and hooks.are_called:
             parts.pacer.open(self._sites.waiting)
         elif self._config.pace.obeys:
             self._log.warning(

@@ -33,12 +33,12 @@ class RobotsSitemapMixin(_Base):
 
     async def start(self) -> AsyncIterator[Any]:
         """Yield the requests for sitemaps. Sitemaps in a robots.txt follow when it is known."""
-        middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
+        middleware: Any = self.crawler.get_downloader_middleware(KosterMiddleware)
         found: DeferredQueue[Any] = DeferredQueue()
         asked = [] if middleware is None else list(filter(is_robots_txt, self.sitemap_urls))
         found.put([url for url in self.sitemap_urls if url not in asked])
         for url in asked:  # at the same time: a hanging site does not delay others
-            deferred_from_coro(self._look_up(url, found))
+            deferred_from_coro(self._look_up(url, middleware)).addCallback(found.put)
         # Without asyncio, the engine would log the CancelledError that ends start().
         with suppress(CancelledError):
             for _ in range(1 + len(asked)):
@@ -46,16 +46,11 @@ class RobotsSitemapMixin(_Base):
                 async for request in super().start():
                     yield request
 
-    async def _look_up(self, url: str, found: DeferredQueue[list[str]]) -> None:
-        """Look up the sitemaps in the robots.txt *url*. Put the list of their URLs into *found*.
-
-        The list is empty if the sitemaps are unknown.
-        """
-        middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
-        assert middleware is not None
-        log, sitemaps = Log(__name__, self.crawler), []
+    async def _look_up(self, url: str, middleware: KosterMiddleware) -> list[str]:
+        """Return the URLs of the sitemaps in the robots.txt *url*. Empty if they are unknown."""
+        log = Log(__name__, self.crawler)
         try:
-            sitemaps = await middleware.sitemaps(url)
+            return await middleware.sitemaps(url)
         except RobotsUnavailable as error:
             log.warning(
                 "The sitemaps of %(url)s are unknown: %(verdict)s",
@@ -69,5 +64,4 @@ class RobotsSitemapMixin(_Base):
                 error,
                 url=url,
             )
-        finally:
-            found.put(sitemaps)
+        return []
