@@ -20,7 +20,6 @@ from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, socket_limit
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
-from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_file import ParkedFile, folder_of
@@ -62,7 +61,6 @@ class Assembly:
         self.clock, self.engine = clock, engine = clock_of(crawler), parts.engine(crawler)
         self.robot = robot = Robot(crawler, config)
         self.announcer = Announcer(crawler, config)
-        self.finish = Finish(crawler)
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
         """The JOBDIR. None without a JOBDIR, or if the inner scheduler keeps no requests there."""
         # ``self.sites`` does not exist yet. The lambdas below need it only when called.

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl
+from harness.crawling import Crawl, reactor_settings
 from harness.replies import Reply, Reset
 from harness.server import Server, Site
 from scrapy import Request, Spider, signals
-from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
+from scrapy.utils.test import get_crawler
 
-from scrapy_koster import RobotsForbidden
-from scrapy_koster.crawl.finish import Finish
+from scrapy_koster import KosterMiddleware, RobotsForbidden
 
 RULES = "User-agent: *\nDisallow: /private\n"
 FORBIDDEN = "robotstxt_forbidden"
@@ -62,9 +61,9 @@ async def test_a_failure_of_a_robots_txt_is_no_other_reason(crawl: Crawl, site: 
 
 
 def test_an_error_of_start_is_not_that() -> None:
-    crawler = Crawler(Spider)
-    finish = Finish(crawler)
-    finish.ended(Request("data:,a"), RobotsForbidden(None))  # type: ignore[arg-type]
+    crawler = get_crawler(Spider, {**reactor_settings(), "ROBOTSTXT_OBEY": True})
+    middleware = KosterMiddleware.from_crawler(crawler)
+    middleware.process_exception(Request("data:,a"), RobotsForbidden(None))  # type: ignore[arg-type]
     crawler.signals.send_catch_log(signals.spider_error, response=object())  # of an errback
     [(_, raised)] = crawler.signals.send_catch_log(signals.spider_idle)
     assert isinstance(raised.value, CloseSpider)

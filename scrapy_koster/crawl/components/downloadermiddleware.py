@@ -5,7 +5,7 @@ from __future__ import annotations
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.exceptions import NotConfigured
+from scrapy.exceptions import CloseSpider, NotConfigured
 from scrapy.http import Response
 from scrapy.utils.misc import load_object
 from typing_extensions import Self
@@ -16,7 +16,8 @@ from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
-from scrapy_koster.crawl.exceptions import RobotsUnavailable
+from scrapy_koster.crawl.engine.private import is_for_robots_txt
+from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
@@ -25,12 +26,15 @@ from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in
 from scrapy_koster.protocol.step import Obey, Refuse, Step
 
+FORBIDDEN = "robotstxt_forbidden"
+"""The finish reason instead of "finished" if every request was forbidden."""
+
 
 class KosterMiddleware:
     """Allows or refuses requests by the robots.txt of their sites.
 
     The errback of a refused request gets RobotsForbidden, or RobotsUnavailable if the robots.txt
-    could not be retrieved.
+    could not be retrieved. If every request was forbidden, the finish reason is FORBIDDEN.
     """
 
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
@@ -43,7 +47,11 @@ class KosterMiddleware:
         self._check_settings(crawler)
         if not parts.config.dry_run:  # a dry run stops no request
             parts.engine.hooks.check_by(self.enforcement.check_before_sending)
+        self._results: set[type] = set()
+        """The types of the responses and errors with which requests have ended."""
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(self._spider_error, signal=signals.spider_error)
+        crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
     @classmethod
@@ -96,7 +104,7 @@ class KosterMiddleware:
 
     async def process_response(self, request: Request, response: Response) -> Response:
         """Return *response*, or refuse it by the URL that it comes from (``check_final_url``)."""
-        self._parts.finish.ended(request)
+        self._ended(request, response)
         return await self.enforcement.check_final_url(request, response)
 
     def process_exception(
@@ -108,7 +116,7 @@ class KosterMiddleware:
 
         The errback of *request* gets *exception*.
         """
-        self._parts.finish.ended(request, exception)
+        self._ended(request, exception)
         if isinstance(exception, ParserDefectError) and self._log.is_first("defect"):
             self._log.defect(
                 "KOSTER_PARSER = %(parser)s has a defect. Requests whose robots.txt it cannot"
@@ -116,6 +124,10 @@ class KosterMiddleware:
                 exception,
                 parser=self._config.parser.__qualname__,
             )
+
+    def _ended(self, request: Request, result: Response | Exception) -> None:
+        if not is_for_robots_txt(request):
+            self._results.add(type(result))
 
     # Methods for spiders.
 
@@ -221,6 +233,14 @@ class KosterMiddleware:
                 ' "scrapy_koster.RobotsDownloader", or use the add-on.',
                 choice=self._config.pace.choice.value,
             )
+
+    def _spider_error(self, response: Response | None) -> None:
+        if response is None:  # start() has no response, a callback or an errback has one
+            self._results.add(type(None))
+
+    def _spider_idle(self) -> None:
+        if self._results == {RobotsForbidden}:
+            raise CloseSpider(FORBIDDEN)
 
     async def _spider_closed(self) -> None:
         await self._sites.close()

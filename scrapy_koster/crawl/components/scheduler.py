@@ -21,7 +21,6 @@ from twisted.internet.defer import Deferred, succeed
 from scrapy_koster.crawl.assembly import Assembly, assembly_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware, check_built
 from scrapy_koster.crawl.engine.private import dupefilter_of
-from scrapy_koster.crawl.finish import WAITING
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.parked_file import is_scrapys
 from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
@@ -34,6 +33,8 @@ from scrapy_koster.protocol.step import waits
 # received.
 _LOOK_SECS = 0.003
 _SITES_NAMED = 10
+WAITING = "robotstxt_waiting"
+"""The finish reason if requests wait for the next run."""
 
 
 class DeferringScheduler(BaseScheduler):
