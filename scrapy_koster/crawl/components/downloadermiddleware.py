@@ -245,16 +245,3 @@ class KosterMiddleware:
     async def _spider_closed(self) -> None:
         await self._sites.close()
         self._parts.announcer.summary.write()
-
-
-def check_built(crawler: Crawler) -> None:
-    """Raise RuntimeError if the crawl has no middleware for robots.txt.
-
-    Another add-on, or the settings, may have removed KosterMiddleware. Scrapy's own middleware is
-    accepted.
-    """
-    if not any(map(crawler.get_downloader_middleware, (KosterMiddleware, RobotsTxtMiddleware))):
-        raise RuntimeError(
-            "ROBOTSTXT_OBEY is True, but there is no KosterMiddleware in the crawl. Enable it in"
-            " DOWNLOADER_MIDDLEWARES, or set ROBOTSTXT_OBEY = False."
-        )

@@ -14,12 +14,13 @@ from typing import Any
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred, succeed
 
 from scrapy_koster.crawl.assembly import Assembly, assembly_of
-from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware, check_built
+from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine.private import dupefilter_of
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.parked_file import is_scrapys
@@ -52,9 +53,7 @@ class DeferringScheduler(BaseScheduler):
         self._scheduler = scheduler
         self._parts = parts
         self._log = Log(__name__, crawler)
-        self._clock = parts.clock
         self._sites = parts.sites
-        self._pacer = parts.pacer
         self._parked = parts.parked
         self._persist = getattr(scheduler, "persist", None)  # scrapy-redis has it
         self._is_kept = parts.folder is not None or bool(self._persist)
@@ -65,8 +64,6 @@ class DeferringScheduler(BaseScheduler):
         self._resumed: deque[str] = deque()
         """The names of queues of the last run that have not been opened yet."""
         self._turns = [self._parked.pop, self._next_inner]
-        self._has_more = False
-        """Whether ``next_request`` reached its time limit, so that the next call has to go on."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
@@ -91,20 +88,26 @@ class DeferringScheduler(BaseScheduler):
         # The inner scheduler is opened first, because Scrapy closes it after an error below.
         opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
         check_internals(self._crawler)
-        middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
-        if middleware is not None and self._parts.replay.cache is None:
+        found = self._crawler.get_downloader_middleware
+        if found(KosterMiddleware) is not None and self._parts.replay.cache is None:
             is_by_hand = self._parts.engine.is_by_hand
             self._parked.open(is_kept=self._is_kept and not is_by_hand)
             if is_by_hand:
                 self._sites.begin_by_hand()
-        if self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            check_built(self._crawler)
+        # Another add-on, or the settings, may have removed KosterMiddleware.
+        is_obeyed = any(map(found, (KosterMiddleware, RobotsTxtMiddleware)))
+        if self._crawler.settings.getbool("ROBOTSTXT_OBEY") and not is_obeyed:
+            raise RuntimeError(
+                "ROBOTSTXT_OBEY is True, but there is no KosterMiddleware in the crawl. Enable it"
+                " in DOWNLOADER_MIDDLEWARES, or set ROBOTSTXT_OBEY = False."
+            )
         self._crawler.signals.connect(self._spider_idle, signals.spider_idle)
         ready = opened if isinstance(opened, Deferred) else succeed(None)
         return ready.addCallback(self._opened)
 
     def _opened(self, _: None) -> None:
-        self._backup = backup_of(self._crawler, self._scheduler, self._parts.engine, self._clock)
+        parts = self._parts
+        self._backup = backup_of(self._crawler, self._scheduler, parts.engine, parts.clock)
         if self._backup is not None:
             self._backup.open(anew=getattr(self._scheduler, "flush_on_start", False))
         if not self._sites.is_by_hand:  # `scrapy fetch` leaves them to the next crawl
@@ -169,7 +172,6 @@ class DeferringScheduler(BaseScheduler):
         """
         return bool(
             self._parked.has_next
-            or self._has_more
             or self._resumed
             or self._parked.is_held  # Redis hangs: do not call the inner scheduler
             or (not self._is_broken and self._scheduler.has_pending_requests())
@@ -199,11 +201,9 @@ class DeferringScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """Return the next request that need not wait, or None. Other requests are parked."""
-        self._has_more = False
-        until = self._clock.now() + _LOOK_SECS
+        until = self._parts.clock.now() + _LOOK_SECS
         while (request := self._next()) is not None and not self._may_go(request):
-            if self._clock.now() >= until:
-                self._has_more = True
+            if self._parts.clock.now() >= until:
                 self._parts.engine.wake()
                 return None
         return request
@@ -283,4 +283,4 @@ class DeferringScheduler(BaseScheduler):
             parked.push(str(state.site), request)
             self._sites.ask_for(state, request)
             return False
-        return not self._pacer.parks(request, state)
+        return not self._parts.pacer.parks(request, state)
