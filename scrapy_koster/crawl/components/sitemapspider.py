@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scrapy.spiders import SitemapSpider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, DeferredQueue
 
@@ -13,17 +15,8 @@ from scrapy_koster.crawl.exceptions import RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.path import is_robots_txt
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
-    from scrapy.spiders import SitemapSpider
-
-    _Base = SitemapSpider
-else:
-    _Base = object
-
-
-class RobotsSitemapMixin(_Base):
+class RobotsSitemapMixin(SitemapSpider):
     """Mixin that lets a SitemapSpider find sitemaps in the crawl's copies of robots.txt.
 
     Use ``class MySpider(RobotsSitemapMixin, SitemapSpider)``. The spider sends no second request

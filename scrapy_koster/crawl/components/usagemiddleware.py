@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from itemadapter import ItemAdapter
@@ -112,9 +113,7 @@ class UsageMiddleware(OptionalMiddleware):
 
 def _fill(item: Any, field: str, usage: Usage) -> None:
     """Set an empty *field* of *item* to *usage* as a dict, if *item* accepts the field."""
-    try:
+    with suppress(Exception):  # items of any class: some have no such field
         adapter = ItemAdapter(item)
         if adapter.get(field) in (None, "", {}, [], ()):
             adapter[field] = usage.to_dict()
-    except Exception:  # noqa: BLE001  # items of any class: some have no such field
-        return
