@@ -14,7 +14,7 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from scrapy_koster.crawl.components.optional import OptionalMiddleware
+from scrapy_koster.crawl.components.spidermiddleware import OptionalMiddleware
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.crawl.exceptions import RobotsForbidden

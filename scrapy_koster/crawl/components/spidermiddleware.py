@@ -1,22 +1,138 @@
-"""The spider middleware that obeys the robots META tags and X-Robots-Tag headers of pages."""
+"""What our spider middlewares share, and the one for robots META tags and X-Robots-Tag headers."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import AsyncIterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from scrapy import Request
-from scrapy.http import Response
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
+from typing_extensions import Self
 
-from scrapy_koster.crawl.components.optional import OptionalMiddleware, html_of
+from scrapy_koster.crawl.assembly import Assembly, assembly_of
 from scrapy_koster.crawl.config import Config, PageSource
-from scrapy_koster.protocol.robotsmeta import (
-    Directives,
-    directives_of_headers,
-    directives_of_page,
-)
+from scrapy_koster.crawl.engine.notconfigured import not_disabled
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.protocol.nametoken import names_of
+from scrapy_koster.protocol.robotsmeta import Directives, directives_of_headers, directives_of_page
+from scrapy_koster.signals import output_dropped
 
 PAGE_DIRECTIVES = "koster_page_directives"
 """The key of request.meta with the directives of the page, for example ["noindex"]."""
+
+_XHTML = b"http://www.w3.org/1999/xhtml"
+_XHTML_WITHIN_BYTES = 1024
+_NUL_WITHIN_BYTES = 256
+
+
+class OptionalMiddleware:
+    """Base class of a spider middleware that is in a crawl only if the settings enable it."""
+
+    settings: str
+    """The settings that enable this middleware, for an error message."""
+    why_dropped: str
+    """The reason why output was dropped: the words after "their pages" in the last log line."""
+    how_to_keep: str
+    """A sentence for the log, with the setting that keeps the output."""
+
+    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
+        self._crawler = crawler
+        self._config = parts.config
+        self._log = Log(type(self).__module__, crawler)
+        self._events = parts.announcer.events
+        self._robot = parts.robot
+        self._found: WeakKeyDictionary[Response, Any] = WeakKeyDictionary()
+        """What a subclass has found in a page. A callback may change the meta, but not this."""
+        self._dropped: Counter[str] = Counter()
+        crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Return the middleware. Raises NotConfigured if the settings disable the middleware.
+
+        Raises ValueError, which stops the crawl, for an invalid setting.
+        """
+        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            raise NotConfigured
+        with not_disabled(cls.__name__):
+            parts = assembly_of(crawler)
+            if cls.is_on(parts.config):
+                return cls(crawler, parts)
+        raise NotConfigured  # without a message, Scrapy logs no line
+
+    @staticmethod
+    def is_on(config: Config) -> bool:
+        """Return whether the settings enable this middleware."""
+        raise NotImplementedError
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        """Yield the output of the callback of *response* that ``_passes``."""
+        async for output in result:
+            if await self._passes(output, response):
+                yield output
+
+    async def _passes(self, output: Any, response: Response) -> bool:
+        """Return whether *output*, of the callback of *response*, is not dropped."""
+        raise NotImplementedError
+
+    def _names(self, request: Request) -> tuple[str, ...]:
+        """Return the names by which the page of *request* may address the robot."""
+        return names_of(self._robot.name_of(request))
+
+    def _drops(self, output: Any, response: Response, kind: str, reason: str, why: str) -> bool:
+        """Log *output*, and send the signal. Return True to drop *output*, False in a dry run."""
+        self._events.send(output_dropped, response=response, output=output, reason=reason)
+        hint = (
+            f" Further ones are logged at DEBUG. {self.how_to_keep} dont_obey_robotstxt in the meta"
+            " of the page's request keeps those of that page."
+        )
+        self._log.info_first(
+            1,
+            kind,
+            "%(dropped)s %(what)s from %(page)s, %(why)s.%(more)s",
+            dropped="Would drop" if self._config.dry_run else "Dropped",
+            what=output if isinstance(output, Request) else f"an item ({type(output).__name__})",
+            page=response.url,
+            why=why,
+            more="" if self._dropped[kind] else hint,
+        )
+        self._dropped[kind] += 1
+        return not self._config.dry_run
+
+    def _sum_up(self) -> None:
+        if dropped := sorted(self._dropped.items()):
+            self._log.info(
+                "%(dropped)s because their pages %(why)s: %(counts)s. %(how)s",
+                dropped="Would be dropped" if self._config.dry_run else "Dropped",
+                why=self.why_dropped,
+                counts=", ".join(f"{kind}: {count}" for kind, count in dropped),
+                how=self.how_to_keep,
+            )
+
+
+def html_of(response: Response) -> bytes:
+    """Return the HTML or XHTML of *response* in an ASCII-compatible encoding, or b"".
+
+    UTF-16 and UTF-32 are converted to UTF-8.
+    """
+    body = response.body
+    is_xhtml = isinstance(response, XmlResponse) and _XHTML in body[:_XHTML_WITHIN_BYTES]
+    if not is_xhtml and not isinstance(response, HtmlResponse):
+        return b""
+    # Other encodings are not decoded: a page may name an encoding for which Python raises an error.
+    if (
+        b"\0" in body[:_NUL_WITHIN_BYTES]
+        and isinstance(response, TextResponse)
+        and response.encoding.startswith(("utf-16", "utf-32"))
+    ):
+        return response.text.encode("utf-8", "replace")
+    return body
 
 
 class RobotsMetaMiddleware(OptionalMiddleware):

@@ -12,7 +12,7 @@ from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
 from scrapy_koster.crawl.assembly import Assembly
-from scrapy_koster.crawl.components.optional import OptionalMiddleware, html_of
+from scrapy_koster.crawl.components.spidermiddleware import OptionalMiddleware, html_of
 from scrapy_koster.crawl.config import DAY_SECS, Config
 from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Statement, Usage
