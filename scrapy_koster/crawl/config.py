@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -33,34 +32,19 @@ from scrapy_koster.storage.sqlite import SQLiteStorage
 
 FALLBACK_SCHEDULER = "KOSTER_FALLBACK_SCHEDULER"
 
-STORAGE_SETTINGS: Mapping[str, Setting] = {
-    **MemoryStorage.SETTINGS,
-    **SQLiteStorage.SETTINGS,
-    **REDIS_SETTINGS,
-}
+STORAGE_SETTINGS = {**MemoryStorage.SETTINGS, **SQLiteStorage.SETTINGS, **REDIS_SETTINGS}
 """The settings of our storages. They are valid in any crawl, even with another storage."""
-
-
-class PageSource(Enum):
-    """A source of the directives for a page: META tags or headers (KOSTER_PAGE_DIRECTIVES)."""
-
-    META = "meta"
-    HEADER = "header"
-
 
 _CONNECTION_KEYS = (
     *("proxy", "bindaddress", "impersonate", "impersonate_args"),
     *("http_user", "http_pass", "http_auth_domain"),
 )
 _STORAGE = ("blocking", "from_settings", "get", "put", "sites", "forget", "close")
+_SCHEDULER = ("has_pending_requests", "enqueue_request", "next_request")
 
 SETTINGS: Mapping[str, Setting] = {
-    "KOSTER_PARSER": read.class_with(
-        "from_crawler", "allowed", default="scrapy_koster.KosterRobotParser"
-    ),
-    "KOSTER_STORAGE": read.class_with(
-        *_STORAGE, default="scrapy_koster.storage.sqlite.SQLiteStorage"
-    ),
+    "KOSTER_PARSER": read.class_with("scrapy_koster.KosterRobotParser", "from_crawler", "allowed"),
+    "KOSTER_STORAGE": read.class_with("scrapy_koster.storage.sqlite.SQLiteStorage", *_STORAGE),
     **STORAGE_SETTINGS,
     "KOSTER_EXPIRY_SECS": read.secs(604800),
     "KOSTER_EXPIRY_MIN_SECS": read.secs(300),
@@ -70,7 +54,7 @@ SETTINGS: Mapping[str, Setting] = {
     "KOSTER_TIMEOUT_SECS": read.secs(30, above=0),
     "KOSTER_MAX_BYTES": Setting.whole(512000, least=1),
     "KOSTER_REDIRECT_MAX": Setting.whole(5, least=0),
-    "KOSTER_PAGE_META": read.list_of("meta keys", read.text(".+"), _CONNECTION_KEYS),
+    "KOSTER_PAGE_META": read.list_of("meta keys", ".+", _CONNECTION_KEYS),
     "KOSTER_DEFER_FIRST_SECS": read.secs(10, above=0),
     "KOSTER_DEFER_MAX_SECS": read.secs(600, above=0),
     "KOSTER_DEFER_LIMIT_SECS": read.secs(300),
@@ -84,8 +68,8 @@ SETTINGS: Mapping[str, Setting] = {
     "KOSTER_OVERRIDES": Setting((), read.overrides),
     "KOSTER_FILTER_LINKS": read.flag(),
     "KOSTER_DRY_RUN": read.flag(),
-    "KOSTER_PAGE_DIRECTIVES": read.list_of("'meta', 'header'", PageSource, ("meta", "header")),
-    "KOSTER_USAGE_PURPOSES": read.list_of("labels in lower case", read.text(read.LABEL)),
+    "KOSTER_PAGE_DIRECTIVES": read.list_of("'meta', 'header'", "meta|header", ("meta", "header")),
+    "KOSTER_USAGE_PURPOSES": read.list_of("labels in lower case", read.LABEL),
     "KOSTER_USAGE_ACTION": read.one_of(UsageAction, "report"),
     "KOSTER_USAGE_UNKNOWN": read.one_of(UsageUnknown, "keep"),
     "KOSTER_USAGE_FIELD": read.text_or_none("the name of a field", str.isidentifier),
@@ -94,10 +78,8 @@ SETTINGS: Mapping[str, Setting] = {
         "the path of a folder", lambda path: not Path(path).is_file()
     ),
     FALLBACK_SCHEDULER: read.class_with(
-        "has_pending_requests",
-        "enqueue_request",
-        "next_request",
-        default="scrapy.core.scheduler.Scheduler",
+        "scrapy.core.scheduler.Scheduler",
+        *_SCHEDULER,
         is_not="scrapy_koster.crawl.components.scheduler",
     ),
 }
@@ -138,7 +120,7 @@ class Config:
     page_meta: tuple[str, ...]
     filter_links: bool
     dry_run: bool
-    page_directives: tuple[PageSource, ...]
+    page_directives: tuple[str, ...]
     usage: UsageChoice
     report: str | None
     """The path of the report's page, or None."""

@@ -51,31 +51,20 @@ def one_of(kind: type[Enum], default: str) -> Setting:
     return Setting(default, kind, wanted=f"one of {values}")
 
 
-def list_of(
-    wanted: str, read_item: Callable[[Any], object], default: Sequence[str] = ()
-) -> Setting:
+def list_of(wanted: str, pattern: str, default: Sequence[str] = ()) -> Setting:
     """Return the setting of a list. A text with commas is valid, too, as on the command line.
 
-    *read_item* reads an item. Duplicates are removed.
+    The items, without spaces around them, must match *pattern*. Duplicates are removed.
     """
 
-    def read(value: Any) -> tuple[object, ...]:
+    def read(value: Any) -> tuple[str, ...]:
         if isinstance(value, str):
             value = [] if value in ("", "[]") else value.split(",")
-        return tuple(dict.fromkeys(map(read_item, value)))
+        items = dict.fromkeys(item.strip() for item in value)
+        _must(all(re.fullmatch(pattern, item) for item in items))
+        return tuple(items)
 
     return Setting(default, read, wanted=f"a list of {wanted}")
-
-
-def text(pattern: str) -> Callable[[Any], str]:
-    """Return a function that strips a text. It raises an error if *pattern* does not match."""
-
-    def read(value: Any) -> str:
-        found: str = value.strip()
-        _must(re.fullmatch(pattern, found) is not None)
-        return found
-
-    return read
 
 
 def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting:
@@ -97,7 +86,7 @@ def overrides(value: Any) -> tuple[Override, ...]:
     return overrides_of(value)
 
 
-def class_with(*has: str, default: str, is_not: str = "") -> Setting:
+def class_with(default: str, *has: str, is_not: str = "") -> Setting:
     """Return a setting whose value is a class, or the path of a class.
 
     The class must have the attributes *has*. Neither the class nor a base class may be in the

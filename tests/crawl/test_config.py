@@ -22,7 +22,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings as ScrapySettings
 
 from scrapy_koster import KosterRobotParser
-from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
+from scrapy_koster.crawl.config import DEFAULTS, Config
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.override import Override
 from scrapy_koster.protocol.policy import Policy, Unavailable
@@ -51,7 +51,7 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_PAGE_META", [], "page_meta", ()),
     ("KOSTER_DRY_RUN", "true", "dry_run", True),
     ("KOSTER_PAGE_DIRECTIVES", "", "page_directives", ()),
-    ("KOSTER_PAGE_DIRECTIVES", "meta,header", "page_directives", tuple(PageSource)),
+    ("KOSTER_PAGE_DIRECTIVES", "meta,header", "page_directives", ("meta", "header")),
     ("KOSTER_REPORT", Path("a.html"), "report", "a.html"),
     ("ROBOTSTXT_USER_AGENT", b"figtree", "robot", "figtree"),
     ("ROBOTSTXT_USER_AGENT", "FigTree/0.1 (+x)", "robot", "FigTree/0.1 (+x)"),
@@ -86,7 +86,7 @@ def test_the_defaults() -> None:
     assert by_default.storage is SQLiteStorage
     assert Path(by_default.sqlite_path).parts[-2:] == ("koster", "robots.sqlite3")
     assert by_default.pace == Pace(choice=CrawlDelay.IGNORE, max_secs=60)
-    assert by_default.page_directives == tuple(PageSource)
+    assert by_default.page_directives == ("meta", "header")
 
 
 @pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT)

@@ -14,7 +14,7 @@ from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 from typing_extensions import Self
 
 from scrapy_koster.crawl.assembly import Assembly, assembly_of
-from scrapy_koster.crawl.config import Config, PageSource
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.nametoken import names_of
@@ -157,11 +157,11 @@ class RobotsMetaMiddleware(OptionalMiddleware):
 
     def _directives(self, response: Response, request: Request) -> Directives:
         said: list[str] = []
-        if PageSource.HEADER in self._config.page_directives:
+        if "header" in self._config.page_directives:
             # Faster than headers.getlist(), which normalizes the name in every call.
             values = dict.get(response.headers, b"X-Robots-Tag") or ()
             said = [value.decode("latin-1") for value in values]
-        page = html_of(response) if PageSource.META in self._config.page_directives else b""
+        page = html_of(response) if "meta" in self._config.page_directives else b""
         found: Directives = {}
         for token in self._names(request) if said or page else ():
             found = directives_of_page(page, token) | directives_of_headers(said, token) | found
