@@ -59,8 +59,7 @@ def decide(
         statements = facts.usage.statements(url, robot)
     is_page = not is_robots_txt(url)
     too_long = config.pace.too_long(delay) if is_page else None
-    refuses = config.usage.refuses and is_page
-    stated = config.usage.disallowed(statements) if refuses else None
+    stated = config.usage.disallowed(statements) if config.usage.refuses and is_page else None
     verdict = partial(
         verdict_on,
         url,

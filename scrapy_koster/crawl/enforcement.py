@@ -58,7 +58,6 @@ class Enforcement:
         self._stats = crawler.stats
         self._epoch = parts.clock.epoch
         self._sites = parts.sites
-        self._robot = parts.robot
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
         """Hashes of the last refused URLs, so that ``drop_link`` counts a URL only once."""
         self.stated: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
@@ -85,10 +84,9 @@ class Enforcement:
         of *robot* is the name for *request* (``Robot.name_of``).
         """
         state = self._sites.in_memory(request.url)
-        step = None if state is None else self._sites.current_step(state)
-        if state is None or step is None or waits(step) or isinstance(step, Refuse):
+        if state is None or not isinstance(step := self._sites.current_step(state), (Obey, Pass)):
             return None
-        return self.decide(request, state, robot or self._robot.name_of(request), step)
+        return self.decide(request, state, robot or self._parts.robot.name_of(request), step)
 
     async def settled(self, state: SiteState, request: Request, *, cached: bool) -> Settled:
         """Return the step by which *request* is decided. Waits for the site if necessary.
@@ -134,7 +132,7 @@ class Enforcement:
         if isinstance(known, Copy):
             step = step or Obey(known, known.expires)
         if step is not None:
-            self._enforced(request, state, self._robot.decided_by(request), step)
+            self._enforced(request, state, self._parts.robot.decided_by(request), step)
 
     def refusal_of_host(self, request: Request, state: SiteState) -> Settled | None:
         """Return the step that refuses *request* if its Host header names another site, or None."""
@@ -164,7 +162,7 @@ class Enforcement:
         ended = request.replace(url=response.url)
         step = await self.settled(state, request, cached="cached" in response.flags)
         try:
-            self.enforce(ended, state, self._robot.name_of(request), step)
+            self.enforce(ended, state, self._parts.robot.name_of(request), step)
         except IgnoreRequest:
             if self._log.is_first("final URL"):
                 self._log.warning(
@@ -201,7 +199,7 @@ class Enforcement:
             self._stats.inc_value("koster/override/allowed")
             self._log.debug("%(request)s passes, %(verdict)s", request=request, verdict=verdict)
         elif isinstance(state.step, Obey) and "retry_times" not in request.meta:
-            is_own = robot == self._robot.name
+            is_own = robot == self._parts.robot.name
             watch = state.facts.watch if is_own else checked_watch(state.facts.parser, robot)
             if watch is not None and (hazard := watch.hazard(request.url)):
                 self._parts.announcer.hazard_met(state, request, robot, hazard)

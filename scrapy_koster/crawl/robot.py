@@ -65,8 +65,7 @@ class Robot:
         """Use the name in *config*. If there is no name, the headers of requests name the robot."""
         self._crawler = crawler
         self._log = Log(__name__, crawler)
-        self._parser = config.parser
-        self._token = config.robot
+        self._config = config
         self.name = config.robot or user_agent(crawler)
         """The name for requests without a name of their own."""
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
@@ -80,9 +79,9 @@ class Robot:
         ValueError if the name in the meta is invalid.
         """
         said = request.meta.get("robotstxt_user_agent")
-        if said and (checked := checked_robot(said, _META, self._parser)):
+        if said and (checked := checked_robot(said, _META, self._config.parser)):
             name = checked
-        elif self._token is None and b"User-Agent" in request.headers:
+        elif self._config.robot is None and b"User-Agent" in request.headers:
             name = sent_user_agent(request.headers)
         else:
             return self.name

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pydispatch.dispatcher import getAllReceivers
 from scrapy import Request
 from scrapy.crawler import Crawler
 
 from scrapy_koster import signals
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.crawl.states import SiteState
@@ -50,6 +50,22 @@ LINES = {
 
 For a kind and a status, the first _SITES_NAMED are logged at INFO, the rest at DEBUG.
 """
+
+
+class Events:
+    """Sends the signals of ``scrapy_koster.signals`` if receivers are connected."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._signals = crawler.signals
+
+    def has_receivers(self, signal: object) -> bool:
+        """Return whether *signal* has receivers."""
+        return any(getAllReceivers(self._signals.sender, signal))
+
+    def send(self, signal: object, **named: object) -> None:
+        """Send *signal* if it has receivers."""
+        if self.has_receivers(signal):
+            self._signals.send_catch_log(signal, **named)
 
 
 class Announcer:
