@@ -5,17 +5,15 @@ from __future__ import annotations
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.exceptions import CloseSpider, NotConfigured
+from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.misc import load_object
-from typing_extensions import Self
 
-from scrapy_koster.crawl.assembly import Assembly, assembly_of
+from scrapy_koster.crawl.assembly import Assembly, Component
 from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.enforcement import enforcement_of
-from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
@@ -30,7 +28,7 @@ FORBIDDEN = "robotstxt_forbidden"
 """The finish reason instead of "finished" if every request was forbidden."""
 
 
-class KosterMiddleware:
+class KosterMiddleware(Component):
     """Allows or refuses requests by the robots.txt of their sites.
 
     The errback of a refused request gets RobotsForbidden, or RobotsUnavailable if the robots.txt
@@ -38,10 +36,8 @@ class KosterMiddleware:
     """
 
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
-        """*parts* are the objects of the crawl, from ``assembly_of``."""
+        super().__init__(crawler, parts)
         self._log = Log(__name__, crawler)
-        self._parts = parts
-        self._config = parts.config
         self._sites = parts.sites
         self.enforcement = enforcement_of(crawler)
         self._check_settings(crawler)
@@ -53,17 +49,6 @@ class KosterMiddleware:
         crawler.signals.connect(self._spider_error, signal=signals.spider_error)
         crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the middleware. Raises NotConfigured if ROBOTSTXT_OBEY is False.
-
-        Raises ValueError, which stops the crawl, for an invalid setting.
-        """
-        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured
-        with not_disabled(cls.__name__):
-            return cls(crawler, assembly_of(crawler))
 
     async def process_request(self, request: Request) -> Response | None:
         """Allow or refuse *request*, after waiting for its robots.txt if necessary.

@@ -14,13 +14,13 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from scrapy_koster.crawl.components.spidermiddleware import OptionalMiddleware
+from scrapy_koster.crawl.assembly import Component
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.crawl.exceptions import RobotsForbidden
 
 
-class LinkFilterMiddleware(OptionalMiddleware):
+class LinkFilterMiddleware(Component):
     """Drops forbidden requests from callbacks, and calls the errbacks of these requests.
 
     Dropped requests are not queued. Enabled by KOSTER_FILTER_LINKS. This middleware needs the

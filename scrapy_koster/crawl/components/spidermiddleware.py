@@ -9,13 +9,10 @@ from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
-from typing_extensions import Self
 
-from scrapy_koster.crawl.assembly import Assembly, assembly_of
+from scrapy_koster.crawl.assembly import Assembly, Component
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.robotsmeta import Directives, directives_of_headers, directives_of_page
@@ -29,45 +26,21 @@ _XHTML_WITHIN_BYTES = 1024
 _NUL_WITHIN_BYTES = 256
 
 
-class OptionalMiddleware:
-    """Base class of a spider middleware that is in a crawl only if the settings enable it."""
+class PageMiddleware(Component):
+    """Base class of a spider middleware that reads pages, and drops output of their callbacks."""
 
-    settings: str
-    """The settings that enable this middleware, for an error message."""
     why_dropped: str
     """The reason why output was dropped: the words after "their pages" in the last log line."""
     how_to_keep: str
     """A sentence for the log, with the setting that keeps the output."""
 
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
-        self._crawler = crawler
-        self._config = parts.config
+        super().__init__(crawler, parts)
         self._log = Log(type(self).__module__, crawler)
-        self._events = parts.announcer.events
-        self._robot = parts.robot
         self._found: WeakKeyDictionary[Response, Any] = WeakKeyDictionary()
         """What a subclass has found in a page. A callback may change the meta, but not this."""
         self._dropped: Counter[str] = Counter()
         crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the middleware. Raises NotConfigured if the settings disable the middleware.
-
-        Raises ValueError, which stops the crawl, for an invalid setting.
-        """
-        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured
-        with not_disabled(cls.__name__):
-            parts = assembly_of(crawler)
-            if cls.is_on(parts.config):
-                return cls(crawler, parts)
-        raise NotConfigured  # without a message, Scrapy logs no line
-
-    @staticmethod
-    def is_on(config: Config) -> bool:
-        """Return whether the settings enable this middleware."""
-        raise NotImplementedError
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
@@ -83,11 +56,13 @@ class OptionalMiddleware:
 
     def _names(self, request: Request) -> tuple[str, ...]:
         """Return the names by which the page of *request* may address the robot."""
-        return names_of(self._robot.name_of(request))
+        return names_of(self._parts.robot.name_of(request))
 
     def _drops(self, output: Any, response: Response, kind: str, reason: str, why: str) -> bool:
         """Log *output*, and send the signal. Return True to drop *output*, False in a dry run."""
-        self._events.send(output_dropped, response=response, output=output, reason=reason)
+        self._parts.announcer.events.send(
+            output_dropped, response=response, output=output, reason=reason
+        )
         hint = (
             f" Further ones are logged at DEBUG. {self.how_to_keep} dont_obey_robotstxt in the meta"
             " of the page's request keeps those of that page."
@@ -135,7 +110,7 @@ def html_of(response: Response) -> bytes:
     return body
 
 
-class RobotsMetaMiddleware(OptionalMiddleware):
+class RobotsMetaMiddleware(PageMiddleware):
     """Drops requests from pages with nofollow, and items from pages with noindex."""
 
     why_dropped = "say so"

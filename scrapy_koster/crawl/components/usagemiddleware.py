@@ -12,7 +12,7 @@ from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
 from scrapy_koster.crawl.assembly import Assembly
-from scrapy_koster.crawl.components.spidermiddleware import OptionalMiddleware, html_of
+from scrapy_koster.crawl.components.spidermiddleware import PageMiddleware, html_of
 from scrapy_koster.crawl.config import DAY_SECS, Config
 from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Statement, Usage
@@ -22,7 +22,7 @@ USAGE = "koster_usage"
 """The key of response.meta with the Usage of the page."""
 
 
-class UsageMiddleware(OptionalMiddleware):
+class UsageMiddleware(PageMiddleware):
     """Sets ``response.meta["koster_usage"]`` and a field of items, and can drop items.
 
     If KOSTER_USAGE_ACTION is "drop" or "refuse", the items of a page that disallows a purpose are
