@@ -11,12 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
-from typing_extensions import Self
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import Config, config_of
-from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.engine.private import Engine, belonging
 from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
@@ -116,31 +113,3 @@ def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:
     The first call builds the objects with *parts*. Later calls ignore *parts*.
     """
     return belonging(crawler, Assembly, lambda: Assembly(crawler, parts))
-
-
-class Component:
-    """Base class of our middlewares: in a crawl only if the settings enable it."""
-
-    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
-        """*parts* are the objects of the crawl, from ``assembly_of``."""
-        self._crawler = crawler
-        self._parts = parts
-        self._config = parts.config
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the middleware. Raises NotConfigured if the settings disable the middleware.
-
-        Raises ValueError, which stops the crawl, for an invalid setting.
-        """
-        if crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            with not_disabled(cls.__name__):
-                parts = assembly_of(crawler)
-                if cls.is_on(parts.config):
-                    return cls(crawler, parts)
-        raise NotConfigured  # without a message, Scrapy logs no line
-
-    @staticmethod
-    def is_on(_config: Config) -> bool:
-        """Return whether the settings enable this middleware if ROBOTSTXT_OBEY is True."""
-        return True

@@ -9,18 +9,20 @@ follows redirects as a browser does, this URL is decided, too (``check_final_url
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from weakref import WeakKeyDictionary
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CannotResolveHostError, IgnoreRequest
+from scrapy.exceptions import CannotResolveHostError, IgnoreRequest, NotConfigured
 from scrapy.http import Response
 from scrapy.utils.datatypes import LocalCache
+from typing_extensions import Self
 
 from scrapy_koster import signals
 from scrapy_koster.crawl.assembly import Assembly, assembly_of
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.decision import Decision, checked_watch, decide
+from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
@@ -40,11 +42,6 @@ _REFUSED = {Ground.DELAY: "crawl_delay", Ground.USAGE: "usage"}
 
 WORD is the value.
 """
-
-
-def enforcement_of(crawler: Crawler) -> Enforcement:
-    """Return the enforcement of *crawler*. Raises ValueError if a setting is invalid."""
-    return belonging(crawler, Enforcement, partial(Enforcement, crawler, assembly_of(crawler)))
 
 
 class Enforcement:
@@ -276,3 +273,32 @@ class Enforcement:
         else:
             self._stats.inc_value("robotstxt/forbidden")
             self._stats.inc_value(f"koster/forbidden/{verdict.ground.value}")
+
+
+class Component:
+    """Base class of our middlewares: in a crawl only if the settings enable it."""
+
+    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
+        """*parts* are the objects of the crawl, from ``assembly_of``."""
+        self._crawler = crawler
+        self._parts = parts
+        self._config = parts.config
+        self.enforcement = belonging(crawler, Enforcement, lambda: Enforcement(crawler, parts))
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Return the middleware. Raises NotConfigured if the settings disable the middleware.
+
+        Raises ValueError, which stops the crawl, for an invalid setting.
+        """
+        if crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            with not_disabled(cls.__name__):
+                parts = assembly_of(crawler)
+                if cls.is_on(parts.config):
+                    return cls(crawler, parts)
+        raise NotConfigured  # without a message, Scrapy logs no line
+
+    @staticmethod
+    def is_on(_config: Config) -> bool:
+        """Return whether the settings enable this middleware if ROBOTSTXT_OBEY is True."""
+        return True

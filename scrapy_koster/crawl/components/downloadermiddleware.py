@@ -9,11 +9,11 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.crawl.assembly import Assembly, Component
+from scrapy_koster.crawl.assembly import Assembly
 from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
-from scrapy_koster.crawl.enforcement import enforcement_of
+from scrapy_koster.crawl.enforcement import Component
 from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
@@ -39,7 +39,6 @@ class KosterMiddleware(Component):
         super().__init__(crawler, parts)
         self._log = Log(__name__, crawler)
         self._sites = parts.sites
-        self.enforcement = enforcement_of(crawler)
         self._check_settings(crawler)
         if not parts.config.dry_run:  # a dry run stops no request
             parts.engine.hooks.check_by(self.enforcement.check_before_sending)

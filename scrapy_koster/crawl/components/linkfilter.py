@@ -14,9 +14,8 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from scrapy_koster.crawl.assembly import Component
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.enforcement import enforcement_of
+from scrapy_koster.crawl.enforcement import Component
 from scrapy_koster.crawl.exceptions import RobotsForbidden
 
 
@@ -40,12 +39,11 @@ class LinkFilterMiddleware(Component):
         result: AsyncIterator[Any],
     ) -> AsyncIterator[Any]:
         """Yield the output, with the output of the errback in place of a forbidden request."""
-        enforcement = enforcement_of(self._crawler)
         async for output in result:
             error = None
             if isinstance(output, Request):
                 with suppress(Exception):  # KosterMiddleware raises the error again
-                    error = enforcement.drop_link(output)
+                    error = self.enforcement.drop_link(output)
             if error is None:
                 yield output
             elif output.errback is not None:

@@ -11,8 +11,9 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
-from scrapy_koster.crawl.assembly import Assembly, Component
+from scrapy_koster.crawl.assembly import Assembly
 from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.enforcement import Component
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.robotsmeta import Directives, directives_of_headers, directives_of_page

@@ -14,7 +14,6 @@ from scrapy.http import Response
 from scrapy_koster.crawl.assembly import Assembly
 from scrapy_koster.crawl.components.spidermiddleware import PageMiddleware, html_of
 from scrapy_koster.crawl.config import DAY_SECS, Config
-from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Statement, Usage
 from scrapy_koster.protocol.usage_page import FIELDS, page_statements
 
@@ -90,7 +89,7 @@ class UsageMiddleware(PageMiddleware):
             for token in self._names(request)
             for each in page_statements(headers, page, token, labels=labels)
         )
-        return enforcement_of(self._crawler).stated.get(request, ()) + tuple(of_page)
+        return self.enforcement.stated.get(request, ()) + tuple(of_page)
 
     async def _drops_item(
         self, item: Any, response: Response, purpose: str, statement: Statement | None
