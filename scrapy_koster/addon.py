@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from scrapy.core.downloader import Downloader
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -22,9 +21,6 @@ from scrapy_koster.crawl.fetching.room import make_room
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.report.extension import RobotsReport
-
-_SCHEDULER = "scrapy_koster.DeferringScheduler"
-_DOWNLOADER = "scrapy_koster.RobotsDownloader"
 
 
 class Addon:
@@ -75,7 +71,10 @@ def _enable(settings: BaseSettings) -> None:
     for name, component, order in _COMPONENTS:
         settings.setdefault_in_component_priority_dict(name, component, order)
     _wrap_scheduler(settings)
-    _extend_downloader(settings)
+    downloader = load_object(settings["DOWNLOADER"])
+    extended = checking_downloader(downloader)
+    if extended is not downloader:
+        _set(settings, "DOWNLOADER", extended)
     make_room(settings)
 
 
@@ -97,14 +96,7 @@ def _wrap_scheduler(settings: BaseSettings) -> None:
                 " scrapy.core.scheduler.BaseScheduler."
             )
         settings.set(FALLBACK_SCHEDULER, settings["SCHEDULER"], "addon")
-    _set(settings, "SCHEDULER", _SCHEDULER)
-
-
-def _extend_downloader(settings: BaseSettings) -> None:
-    kind = load_object(settings["DOWNLOADER"])
-    extended = checking_downloader(kind)
-    if extended is not kind:
-        _set(settings, "DOWNLOADER", _DOWNLOADER if kind is Downloader else extended)
+    _set(settings, "SCHEDULER", "scrapy_koster.DeferringScheduler")
 
 
 def _set(settings: BaseSettings, name: str, value: object) -> None:

@@ -72,4 +72,6 @@ def checking_downloader(kind: type) -> type:
     """
     if issubclass(kind, _Checking):
         return kind
+    if kind is Downloader:
+        return RobotsDownloader
     return type(f"Checking{kind.__name__}", (_Checking, kind), {})
