@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
+from scrapy.http import HtmlResponse, Response, XmlResponse
 
 from scrapy_koster.crawl.assembly import Assembly
 from scrapy_koster.crawl.config import Config
@@ -97,18 +97,15 @@ def html_of(response: Response) -> bytes:
 
     UTF-16 and UTF-32 are converted to UTF-8.
     """
+    if not isinstance(response, (HtmlResponse, XmlResponse)):
+        return b""
     body = response.body
-    is_xhtml = isinstance(response, XmlResponse) and _XHTML in body[:_XHTML_WITHIN_BYTES]
-    if not is_xhtml and not isinstance(response, HtmlResponse):
+    if isinstance(response, XmlResponse) and _XHTML not in body[:_XHTML_WITHIN_BYTES]:
         return b""
     # Other encodings are not decoded: a page may name an encoding for which Python raises an error.
-    if (
-        b"\0" in body[:_NUL_WITHIN_BYTES]
-        and isinstance(response, TextResponse)
-        and response.encoding.startswith(("utf-16", "utf-32"))
-    ):
-        return response.text.encode("utf-8", "replace")
-    return body
+    has_nul = b"\0" in body[:_NUL_WITHIN_BYTES]  # for speed: the encoding is guessed from the body
+    is_wide = has_nul and response.encoding.startswith(("utf-16", "utf-32"))
+    return response.text.encode("utf-8", "replace") if is_wide else body
 
 
 class RobotsMetaMiddleware(PageMiddleware):
