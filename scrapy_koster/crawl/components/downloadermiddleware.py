@@ -24,15 +24,13 @@ from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in
 from scrapy_koster.protocol.step import Obey, Refuse, Step
 
-FORBIDDEN = "robotstxt_forbidden"
-"""The finish reason instead of "finished" if every request was forbidden."""
-
 
 class KosterMiddleware(Component):
     """Allows or refuses requests by the robots.txt of their sites.
 
     The errback of a refused request gets RobotsForbidden, or RobotsUnavailable if the robots.txt
-    could not be retrieved. If every request was forbidden, the finish reason is FORBIDDEN.
+    could not be retrieved. If every request was forbidden, the finish reason is
+    ``robotstxt_forbidden``.
     """
 
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
@@ -91,11 +89,7 @@ class KosterMiddleware(Component):
         self._ended(request, response)
         return await self.enforcement.check_final_url(request, response)
 
-    def process_exception(
-        self,
-        request: Request,
-        exception: Exception,
-    ) -> None:
+    def process_exception(self, request: Request, exception: Exception) -> None:
         """Note *exception* for the finish reason, and log a defect of KOSTER_PARSER once.
 
         The errback of *request* gets *exception*.
@@ -224,7 +218,7 @@ class KosterMiddleware(Component):
 
     def _spider_idle(self) -> None:
         if self._results == {RobotsForbidden}:
-            raise CloseSpider(FORBIDDEN)
+            raise CloseSpider("robotstxt_forbidden")
 
     async def _spider_closed(self) -> None:
         await self._sites.close()

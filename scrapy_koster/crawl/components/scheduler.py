@@ -34,8 +34,6 @@ from scrapy_koster.protocol.step import waits
 # received.
 _LOOK_SECS = 0.003
 _SITES_NAMED = 10
-WAITING = "robotstxt_waiting"
-"""The finish reason if requests wait for the next run."""
 
 
 class DeferringScheduler(BaseScheduler):
@@ -180,7 +178,8 @@ class DeferringScheduler(BaseScheduler):
     def _spider_idle(self) -> None:
         """Raise DontCloseSpider while waiting requests may still come out, also in other workers.
 
-        If the remaining requests wait for the next run, raise CloseSpider with the reason WAITING.
+        If the remaining requests wait for the next run, raise CloseSpider with the reason
+        ``robotstxt_waiting``.
         """
         if not self._parked.is_open:
             return
@@ -193,7 +192,7 @@ class DeferringScheduler(BaseScheduler):
         elif self._backup is not None and self._backup.others_wait():
             raise DontCloseSpider
         if self._parked:
-            raise CloseSpider(WAITING)
+            raise CloseSpider("robotstxt_waiting")
 
     def enqueue_request(self, request: Request) -> bool:
         """Pass *request* to the inner scheduler. Return False if *request* is rejected."""

@@ -46,9 +46,7 @@ class RobotsSitemapMixin(SitemapSpider):
             return await middleware.sitemaps(url)
         except RobotsUnavailable as error:
             log.warning(
-                "The sitemaps of %(url)s are unknown: %(verdict)s",
-                url=url,
-                verdict=error.verdict,
+                "The sitemaps of %(url)s are unknown: %(verdict)s", url=url, verdict=error.verdict
             )
         except Exception as error:  # noqa: BLE001  # no caller awaits this
             log.defect(
