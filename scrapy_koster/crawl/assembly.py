@@ -24,7 +24,6 @@ from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_file import ParkedFile, folder_of
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
-from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.sites import Sites
@@ -104,7 +103,6 @@ class Assembly:
             parked=self.parked,
             pacer=self.pacer,
         )
-        self.replay = Replay(retriever)
 
 
 def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:

@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, IgnoreRequest, NotConfigured
-from scrapy.http import Response
 from scrapy.utils.datatypes import LocalCache
 from typing_extensions import Self
 
@@ -85,15 +84,6 @@ class Enforcement:
             return None
         return self.decide(request, state, robot or self._parts.robot.name_of(request), step)
 
-    async def settled(self, state: SiteState, request: Request, *, cached: bool) -> Settled:
-        """Return the step by which *request* is decided. Waits for the site if necessary.
-
-        With *cached*, the last copy decides in a crawl from the HTTP cache.
-        """
-        if cached and self._parts.replay.cache is not None:  # the last copy decides
-            return await self._parts.replay.step(state, request)
-        return await self._sites.wait(state, request)
-
     def _enforced(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
         """Return the decision on *request*, and note the usage statements about the page.
 
@@ -144,20 +134,13 @@ class Enforcement:
                 return Refuse(Failure(reason, 0, now, now, now, None), now)
         return None
 
-    async def check_final_url(self, request: Request, response: Response) -> Response:
-        """Return *response* if its URL may be fetched. If not, raise an error of ``_refuse``.
+    def check_final_url(self, request: Request, url: str, state: SiteState, step: Step) -> None:
+        """Decide on *url*, from which the page of *request* comes, by the *step* of its site.
 
-        The URL differs from the URL of *request* if the download handler follows redirects. If
-        necessary, the robots.txt of the final site is fetched. The page has already been fetched,
-        so the first refusal is logged as a warning. A dry run raises no error.
+        If refused, raise an error of ``_refuse``. The page has already been fetched, so the first
+        refusal is logged as a warning. A dry run raises no error.
         """
-        if response.url == request.url or request.meta.get("dont_obey_robotstxt"):
-            return response
-        state = self._sites.state_of(response.url)
-        if state is None or is_robots_txt(response.url):
-            return response
-        ended = request.replace(url=response.url)
-        step = await self.settled(state, request, cached="cached" in response.flags)
+        ended = request.replace(url=url)
         try:
             self.enforce(ended, state, self._parts.robot.name_of(request), step)
         except IgnoreRequest:
@@ -168,11 +151,10 @@ class Enforcement:
                     " browser does. Its response is refused. This is logged once. See"
                     " docs/ecosystem.md",
                     request=request,
-                    url=response.url,
+                    url=url,
                 )
             raise
         self.stated[request] = self.stated.get(ended, ())
-        return response
 
     # Actions after a decision.
 

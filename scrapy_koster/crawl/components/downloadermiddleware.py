@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
@@ -18,11 +19,12 @@ from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
+from scrapy_koster.protocol.access import Failure, last_copy, why_not_obeyed
 from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in
-from scrapy_koster.protocol.step import Obey, Refuse, Step
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled, Step
 
 
 class KosterMiddleware(Component):
@@ -50,7 +52,7 @@ class KosterMiddleware(Component):
     async def process_request(self, request: Request) -> Response | None:
         """Allow or refuse *request*, after waiting for its robots.txt if necessary.
 
-        Returns the page from the HTTP cache (``Replay.answer``), or None. For a refused request,
+        Returns the page from the HTTP cache (``_cached``), or None. For a refused request,
         raises an error of ``Enforcement.enforce``.
         """
         if request.meta.get("dont_obey_robotstxt"):
@@ -60,11 +62,11 @@ class KosterMiddleware(Component):
         if state is None:
             return None
         robot = self._parts.robot.name_of(request)
-        page = self._parts.replay.answer(request)
+        page = self._cached(request)
         step: Step | None = self.enforcement.refusal_of_host(request, state)
         if step is None and page is None:
             step = await self._wait(request, state, robot)
-        step = step or await self.enforcement.settled(state, request, cached=True)
+        step = step or await self._settled(state, request, cached=True)
         self.enforcement.enforce(request, state, robot, step)
         return page
 
@@ -85,9 +87,19 @@ class KosterMiddleware(Component):
                 return self._sites.closing()
 
     async def process_response(self, request: Request, response: Response) -> Response:
-        """Return *response*, or refuse it by the URL that it comes from (``check_final_url``)."""
+        """Return *response*, or refuse it by the URL that it comes from (``check_final_url``).
+
+        The URL differs from the URL of *request* if the download handler follows redirects. If
+        necessary, the robots.txt of the final site is fetched.
+        """
         self._ended(request, response)
-        return await self.enforcement.check_final_url(request, response)
+        url = response.url
+        if url != request.url and not request.meta.get("dont_obey_robotstxt"):
+            state = self._sites.state_of(url)
+            if state is not None and not is_robots_txt(url):
+                step = await self._settled(state, request, cached="cached" in response.flags)
+                self.enforcement.check_final_url(request, url, state, step)
+        return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Note *exception* for the finish reason, and log a defect of KOSTER_PARSER once.
@@ -106,6 +118,63 @@ class KosterMiddleware(Component):
     def _ended(self, request: Request, result: Response | Exception) -> None:
         if not is_for_robots_txt(request):
             self._results.add(type(result))
+
+    # Crawls from the HTTP cache (HTTPCACHE_IGNORE_MISSING). For a page that comes from the cache,
+    # no request is sent to the site, not even for the robots.txt: the last copy decides, even if
+    # expired. A page that is missing in the cache is not fetched.
+    #
+    # Some requests still go to the network: with dont_cache in the meta, with a scheme in
+    # HTTPCACHE_IGNORE_SCHEMES, or for pages that HTTPCACHE_POLICY revalidates. These requests obey
+    # robots.txt as always. To tell them apart, the cache is read before the decision.
+
+    @property
+    def cache(self) -> HttpCacheMiddleware | None:
+        """Scrapy's HTTP cache, or None if this is no crawl from the cache.
+
+        It is none if a subclass of HttpCacheMiddleware replaces ``process_request``.
+        """
+        if self._crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING"):
+            cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
+            if cache and type(cache).process_request is HttpCacheMiddleware.process_request:
+                return cache
+        return None
+
+    def _cached(self, request: Request) -> Response | None:
+        """Return the page in the cache, or None if *request* goes to the network.
+
+        Raises IgnoreRequest if the page is missing in the cache.
+        """
+        cache = self.cache
+        found = None if cache is None else cache.process_request(request)
+        if not isinstance(found, Response):
+            return None
+        if self._log.is_first("replay"):
+            self._log.info(
+                "HTTPCACHE_IGNORE_MISSING is set: pages come from the HTTP cache, and no robots.txt"
+                " is fetched. The last stored copy decides, even if it has expired. Pages of a site"
+                " without a copy are allowed"
+            )
+        return found
+
+    async def _settled(self, state: SiteState, request: Request, *, cached: bool) -> Settled:
+        """Return the step by which *request* is decided. Waits for the site if necessary.
+
+        With *cached*, in a crawl from the cache, the step is Obey with the last copy, from memory
+        or from the storage, or Pass if there is no copy to obey. Then ParserDefectError is raised
+        if KOSTER_PARSER fails.
+        """
+        if not cached or self.cache is None:
+            return await self._sites.wait(state, request)
+        if state.known is None:
+            await self._sites.retriever.take_last(state, request)
+        now, copy = self._parts.clock.epoch(), last_copy(state.known)
+        if copy is not None and not why_not_obeyed(copy, self._config.policy):
+            step: Obey | Pass = Obey(copy, now)
+        else:
+            why = "HTTPCACHE_IGNORE_MISSING: no site is asked"
+            step = Pass(Failure(why, 1, since=now, asked=now, retry=now, stale=None), now)
+        self._parts.announcer.replays(state, step)
+        return step
 
     # Methods for spiders.
 
@@ -137,7 +206,7 @@ class KosterMiddleware(Component):
         if state is None:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(f"{state.site}/")
-        step = await self.enforcement.settled(state, request, cached=True)
+        step = await self._settled(state, request, cached=True)
         if not isinstance(step, Obey):  # the sitemaps are unknown, whatever KOSTER_UNAVAILABLE is
             refusal = Refuse(step.failure, 0.0)
             decision = self.enforcement.decide(request, state, self._parts.robot.name, refusal)
@@ -196,7 +265,7 @@ class KosterMiddleware(Component):
                     site=override.site,
                     override=override,
                 )
-        if parts.replay.cache is None:
+        if self.cache is None:
             self._sites.open()
         hooks = parts.engine.hooks
         if parts.parked.is_open:

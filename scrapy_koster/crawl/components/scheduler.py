@@ -86,14 +86,14 @@ class DeferringScheduler(BaseScheduler):
         # The inner scheduler is opened first, because Scrapy closes it after an error below.
         opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
         check_internals(self._crawler)
-        found = self._crawler.get_downloader_middleware
-        if found(KosterMiddleware) is not None and self._parts.replay.cache is None:
+        middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
+        if middleware is not None and middleware.cache is None:
             is_by_hand = self._parts.engine.is_by_hand
             self._parked.open(is_kept=self._is_kept and not is_by_hand)
             if is_by_hand:
                 self._sites.begin_by_hand()
         # Another add-on, or the settings, may have removed KosterMiddleware.
-        is_obeyed = any(map(found, (KosterMiddleware, RobotsTxtMiddleware)))
+        is_obeyed = middleware or self._crawler.get_downloader_middleware(RobotsTxtMiddleware)
         if self._crawler.settings.getbool("ROBOTSTXT_OBEY") and not is_obeyed:
             raise RuntimeError(
                 "ROBOTSTXT_OBEY is True, but there is no KosterMiddleware in the crawl. Enable it"

@@ -1,1 +1,0 @@
-"""Crawls from the HTTP cache."""
