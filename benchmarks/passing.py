@@ -129,9 +129,8 @@ class _Fetch:
 def _ours(body: bytes) -> KosterMiddleware:
     crawler = _crawler()
     fetch: Any = _Fetch(body)
-    middleware = KosterMiddleware(
-        crawler, assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
-    )
+    assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
+    middleware = KosterMiddleware(crawler)
     waiting = middleware.process_request(Request(SITE))
     assert waiting is not None
     asyncio.run(waiting)

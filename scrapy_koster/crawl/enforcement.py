@@ -18,7 +18,7 @@ from scrapy.utils.datatypes import LocalCache
 from typing_extensions import Self
 
 from scrapy_koster import signals
-from scrapy_koster.crawl.assembly import Assembly, assembly_of
+from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.decision import Decision, checked_watch, decide
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
@@ -46,9 +46,9 @@ WORD is the value.
 class Enforcement:
     """Calls ``decide`` for requests, and acts on the verdict."""
 
-    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
+    def __init__(self, crawler: Crawler) -> None:
         self._log = Log(__name__, crawler)
-        self._parts = parts
+        self._parts = parts = assembly_of(crawler)
         self._config = parts.config
         self._events = parts.announcer.events
         self._stats = crawler.stats
@@ -260,12 +260,11 @@ class Enforcement:
 class Component:
     """Base class of our middlewares: in a crawl only if the settings enable it."""
 
-    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
-        """*parts* are the objects of the crawl, from ``assembly_of``."""
+    def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._parts = parts
-        self._config = parts.config
-        self.enforcement = belonging(crawler, Enforcement, lambda: Enforcement(crawler, parts))
+        self._parts = assembly_of(crawler)
+        self._config = self._parts.config
+        self.enforcement = belonging(crawler, Enforcement, lambda: Enforcement(crawler))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -275,9 +274,8 @@ class Component:
         """
         if crawler.settings.getbool("ROBOTSTXT_OBEY"):
             with not_disabled(cls.__name__):
-                parts = assembly_of(crawler)
-                if cls.is_on(parts.config):
-                    return cls(crawler, parts)
+                if cls.is_on(assembly_of(crawler).config):
+                    return cls(crawler)
         raise NotConfigured  # without a message, Scrapy logs no line
 
     @staticmethod

@@ -329,7 +329,7 @@ class Process:
         )
         self.sites = self.parts.sites
         self.store: Any = self.sites.retriever.store
-        crawler.koster = KosterMiddleware(crawler, self.parts)
+        crawler.koster = KosterMiddleware(crawler)
         self.main = self.loop.create_task(crawler.crawl())
 
     def _storage(self) -> Any:

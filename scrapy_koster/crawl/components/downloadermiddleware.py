@@ -10,7 +10,6 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.crawl.assembly import Assembly
 from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
@@ -35,13 +34,13 @@ class KosterMiddleware(Component):
     ``robotstxt_forbidden``.
     """
 
-    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
-        super().__init__(crawler, parts)
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
         self._log = Log(__name__, crawler)
-        self._sites = parts.sites
+        self._sites = self._parts.sites
         self._check_settings(crawler)
-        if not parts.config.dry_run:  # a dry run stops no request
-            parts.engine.hooks.check_by(self.enforcement.check_before_sending)
+        if not self._config.dry_run:  # a dry run stops no request
+            self._parts.engine.hooks.check_by(self.enforcement.check_before_sending)
         self._results: set[type] = set()
         """The types of the responses and errors with which requests have ended."""
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)

@@ -11,7 +11,6 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response, XmlResponse
 
-from scrapy_koster.crawl.assembly import Assembly
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.enforcement import Component
 from scrapy_koster.crawl.messages.log import Log
@@ -35,8 +34,8 @@ class PageMiddleware(Component):
     how_to_keep: str
     """A sentence for the log, with the setting that keeps the output."""
 
-    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
-        super().__init__(crawler, parts)
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
         self._log = Log(type(self).__module__, crawler)
         self._found: WeakKeyDictionary[Response, Any] = WeakKeyDictionary()
         """What a subclass has found in a page. A callback may change the meta, but not this."""

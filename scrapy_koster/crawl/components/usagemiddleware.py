@@ -11,7 +11,6 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from scrapy_koster.crawl.assembly import Assembly
 from scrapy_koster.crawl.components.spidermiddleware import PageMiddleware, html_of
 from scrapy_koster.crawl.config import DAY_SECS, Config
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Statement, Usage
@@ -33,9 +32,9 @@ class UsageMiddleware(PageMiddleware):
     why_dropped = "may not be used for it"
     how_to_keep = 'KOSTER_USAGE_ACTION = "report" keeps all items.'
 
-    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
-        super().__init__(crawler, parts)
-        if purposes := parts.config.usage.purposes:
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        if purposes := self._config.usage.purposes:
             self._log.info(
                 "KOSTER_USAGE_PURPOSES is set: copies of robots.txt expire after %(secs)d s at"
                 " most, whatever KOSTER_EXPIRY_SECS and the sites say",
