@@ -81,10 +81,10 @@ def _row(name: str, taken: Times, nothing: Times) -> tuple[str, str, str, str]:
 def _pass_on(middleware: Any) -> Callable[[], None]:
     manager = DownloaderMiddlewareManager(middleware, crawler=_crawler())
     requests = [Request(f"{SITE}/page/{n}/index.html?q={n}") for n in range(REQUESTS)]
-    response = Response(SITE)
+    responses = {request: Response(request.url) for request in requests}
 
-    async def download(_request: Request) -> Response:
-        return response
+    async def download(request: Request) -> Response:
+        return responses[request]
 
     def run() -> None:
         for request in requests:

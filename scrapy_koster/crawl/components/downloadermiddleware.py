@@ -41,6 +41,7 @@ class KosterMiddleware(Component):
         self._check_settings(crawler)
         if not self._config.dry_run:  # a dry run stops no request
             self._parts.engine.hooks.check_by(self.enforcement.check_before_sending)
+        self._ignores_missing = crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING")
         self._results: set[type] = set()
         """The types of the responses and errors with which requests have ended."""
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
@@ -132,7 +133,7 @@ class KosterMiddleware(Component):
 
         It is none if a subclass of HttpCacheMiddleware replaces ``process_request``.
         """
-        if self._crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING"):
+        if self._ignores_missing:
             cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
             if cache and type(cache).process_request is HttpCacheMiddleware.process_request:
                 return cache
