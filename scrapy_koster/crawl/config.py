@@ -148,17 +148,15 @@ class Config:
         # reads by RFC 9309, the same limit applies, unless you set KOSTER_EXPIRY_SECS.
         if values["usage_purposes"] or (by_rfc9309 and settings.get("KOSTER_EXPIRY_SECS") is None):
             values |= {name: min(values[name], DAY_SECS) for name in _LIVES}
-        policy = Policy(
-            html=values["html_robotstxt"],
-            reads_hidden=issubclass(parser, StrictestRobotParser),
-            **_those_of(Policy, values),
-        )
-        robot = getattr(crawler.spider, "robotstxt_user_agent", None)
-        named = settings.get("ROBOTSTXT_USER_AGENT")
+        of_spider = getattr(crawler.spider, "robotstxt_user_agent", None)
+        where = "robotstxt_user_agent" if of_spider else "ROBOTSTXT_USER_AGENT"
         return cls(
-            robot=checked_robot(robot, "robotstxt_user_agent", parser)
-            or checked_robot(named, "ROBOTSTXT_USER_AGENT", parser),
-            policy=policy,
+            robot=checked_robot(of_spider or settings.get(where), where, parser),
+            policy=Policy(
+                html=values["html_robotstxt"],
+                reads_hidden=issubclass(parser, StrictestRobotParser),
+                **_those_of(Policy, values),
+            ),
             pace=Pace(choice=values["crawl_delay"], max_secs=values["crawl_delay_max_secs"]),
             usage=UsageChoice(**_those_of(UsageChoice, values, "usage_")),
             parser_is_chosen=settings.get("KOSTER_PARSER") is not None,
