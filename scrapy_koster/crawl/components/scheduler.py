@@ -240,10 +240,10 @@ class DeferringScheduler(BaseScheduler):
         killed, requests may be missing in the JOBDIR: the queue raises an error, and the request is
         skipped. Without a JOBDIR, the error is raised.
         """
-        left = math.inf
-        while True:
+        self._is_broken, left = False, math.inf
+        while not self._is_broken:
             try:
-                request = self._scheduler.next_request()
+                return self._scheduler.next_request()
             except Exception as error:
                 if self._parts.folder is None:
                     raise
@@ -256,11 +256,7 @@ class DeferringScheduler(BaseScheduler):
                 # len() is slow: it adds up the queues of all hosts. So call it only after an error.
                 before, left = left, len(self._scheduler)  # type: ignore[arg-type]
                 self._is_broken = left >= before
-                if self._is_broken:
-                    return None
-            else:
-                self._is_broken = False
-                return request
+        return None
 
     def _may_go(self, request: Request) -> bool:
         """Return whether *request* can leave the scheduler now. If not, park *request*.
