@@ -79,11 +79,10 @@ class Robot:
         ValueError if the name in the meta is invalid.
         """
         said = request.meta.get("robotstxt_user_agent")
-        if said and (checked := checked_robot(said, _META, self._config.parser)):
-            name = checked
-        elif self._config.robot is None and b"User-Agent" in request.headers:
+        name = checked_robot(said, _META, self._config.parser)
+        if name is None and self._config.robot is None and b"User-Agent" in request.headers:
             name = sent_user_agent(request.headers)
-        else:
+        if name is None:
             return self.name
         self._names[request] = name
         return name
