@@ -23,11 +23,11 @@ from scrapy_koster.commands.subcommand import (
     site_named,
     time_of,
 )
-from scrapy_koster.crawl.decision import checked_watch, decide
+from scrapy_koster.crawl.decision import decide
 from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy
 from scrapy_koster.protocol.delay import Delay, delay_or_limit
-from scrapy_koster.protocol.hazard import Hazard
+from scrapy_koster.protocol.hazard import Hazard, watch_of
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide, lines, whole_lines
 from scrapy_koster.protocol.path import is_robots_txt
@@ -202,9 +202,10 @@ def explain(
     decision = decide(url, robot, state, basis.step, delay=delay, config=config, now=basis.time)
     verdict = decision.verdict()
     rulings, hazard = _rulings(verdict, robot), None
-    if verdict.allowed and rulings and verdict.override is None:
-        watch = checked_watch(basis.parser, robot)
-        hazard = watch.hazard(url) if watch else None
+    decides = verdict.allowed and rulings and verdict.override is None
+    if decides and isinstance(verdict.known, Copy):
+        watch = watch_of(verdict.known.in_utf8, basis.parser)
+        hazard = watch.hazard(url, robot) if watch else None
     usage = Usage(decision.statements, labels=config.usage.labels)
     requested = delay if delay and delay.secs else None
     return Explained(verdict, rulings, requested, hazard, usage, basis)

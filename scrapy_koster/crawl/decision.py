@@ -14,11 +14,7 @@ from typing import NamedTuple
 
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
-from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.delay import Delay
-from scrapy_koster.protocol.hazard import Watch
 from scrapy_koster.protocol.override import current
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import Obey, Settled
@@ -75,18 +71,3 @@ def decide(
         stated=stated,
     )
     return Decision(not (forbidden or too_long or stated), statements, verdict)
-
-
-def checked_watch(parser: object, robot: str) -> Watch | None:
-    """Return the ``Watch`` of *parser*, which finds hazards for *robot* (``protocol.hazard``).
-
-    Returns None if the file cannot have hazards, or if *parser* is neither a KosterRobotParser nor
-    an Rfc9309RobotParser. Raises ParserDefectError if ``watch`` of a subclass raises an error, or
-    returns another type.
-    """
-    if not isinstance(parser, (KosterRobotParser, Rfc9309RobotParser)):
-        return None
-    watch: object = guarded(parser, "watch", lambda: parser.watch(robot))
-    if watch is None or isinstance(watch, Watch):
-        return watch
-    raise returned(parser, "watch", watch, "a Watch or None")

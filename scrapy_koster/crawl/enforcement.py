@@ -20,7 +20,7 @@ from typing_extensions import Self
 from scrapy_koster import signals
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.decision import Decision, checked_watch, decide
+from scrapy_koster.crawl.decision import Decision, decide
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
@@ -179,9 +179,8 @@ class Enforcement:
             self._stats.inc_value("koster/override/allowed")
             self._log.debug("%(request)s passes, %(verdict)s", request=request, verdict=verdict)
         elif isinstance(state.step, Obey) and "retry_times" not in request.meta:
-            is_own = robot == self._parts.robot.name
-            watch = state.facts.watch if is_own else checked_watch(state.facts.parser, robot)
-            if watch is not None and (hazard := watch.hazard(request.url)):
+            watch = state.facts.watch
+            if watch is not None and (hazard := watch.hazard(request.url, robot)):
                 self._parts.announcer.hazard_met(state, request, robot, hazard)
 
     def note_exempt(self, request: Request) -> None:

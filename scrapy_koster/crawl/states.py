@@ -121,7 +121,7 @@ class Facts(NamedTuple):
     watch: Watch | None = None
     """Finds allowed pages that RFC 9309 or a hidden line forbids.
 
-    None if the file cannot have such pages, or if the parser has no ``watch``.
+    None if the file cannot have such pages, or if the parser is not a reading by one standard.
     """
     usage: UsageLines | None = None
     """The usage preferences in the file. None without such lines, or if the crawl ignores them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scrapy_koster.parsers.scrapy_parser import ScrapyParser
-from scrapy_koster.protocol.hazard import Watch, watch_of
 from scrapy_koster.protocol.reading import RobotsTxt
 
 
@@ -16,8 +15,3 @@ class KosterRobotParser(RobotsTxt, ScrapyParser):
     """
 
     __slots__ = ()
-
-    def watch(self, robot: str | bytes) -> Watch | None:
-        """Return a finder of allowed URLs that RFC 9309 or a hidden line forbids."""
-        # The Watch reads the body again, because a subclass may override methods of this reading.
-        return watch_of(self._body, robot, RobotsTxt)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scrapy_koster.parsers.scrapy_parser import ScrapyParser
-from scrapy_koster.protocol.hazard import Watch, watch_of
 from scrapy_koster.protocol.reading import Rfc9309
 
 
@@ -16,7 +15,3 @@ class Rfc9309RobotParser(Rfc9309, ScrapyParser):
     """
 
     __slots__ = ()
-
-    def watch(self, robot: str | bytes) -> Watch | None:
-        """Return a finder of allowed URLs that hidden lines forbid, or None without such lines."""
-        return watch_of(self._body, robot, Rfc9309)

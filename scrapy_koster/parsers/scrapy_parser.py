@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from typing_extensions import Self
 
 from scrapy_koster.protocol.delay import Delay, delay_of
+from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.sitemap import sitemap_urls_in
 
 
-class ScrapyParser(RobotParser):
-    """Base that turns a ``Reading`` of a robots.txt into a parser for Scrapy."""
+class ScrapyParser(Reading, RobotParser):
+    """A ``Reading`` of a robots.txt that is a parser for Scrapy."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-        _body: bytes
-
-        def __init__(self, body: bytes) -> None: ...
 
     @classmethod
     def from_crawler(cls, crawler: Crawler | None, robotstxt_body: bytes) -> Self:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.misspelling import unhidden
 from scrapy_koster.protocol.path import origin_and_path, unescape, unescape_by_rfc9309
-from scrapy_koster.protocol.reading import Corrected, Reading, Rfc9309
+from scrapy_koster.protocol.reading import Corrected, Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.rules import is_special
@@ -63,32 +63,32 @@ class Hazard(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Finds the hazards of a file for one robot."""
+    """Finds the hazards of a file."""
 
     reading: Reading
     """The reading that the crawl uses."""
-    robot: str | bytes
     others: list[Rfc9309]
     """RFC 9309 readings of the file, and of the file with its hidden lines corrected, if any."""
 
-    def hazard(self, url: str) -> Hazard | None:
+    def hazard(self, url: str, robot: str | bytes) -> Hazard | None:
         """Return the hazard of *url*, an allowed URL, or None if ``others`` allow its spellings."""
         for spelling in sent_as(url):
             for other in self.others:
-                if not other.allowed(spelling, self.robot):
-                    draft = self.reading.ruling(spelling, self.robot)
-                    ruling = other.ruling(spelling, self.robot)
-                    is_hidden = ruling.is_misspelt
-                    cause = Cause.HIDDEN if is_hidden else self._cause(spelling, draft, ruling)
+                if not other.allowed(spelling, robot):
+                    draft = self.reading.ruling(spelling, robot)
+                    ruling = other.ruling(spelling, robot)
+                    cause = self._cause(spelling, robot, draft, ruling)
                     return Hazard(cause, draft, ruling)
         return None
 
-    def _cause(self, url: str, draft: Ruling, rfc9309: Ruling) -> Cause:
+    def _cause(self, url: str, robot: str | bytes, draft: Ruling, rfc9309: Ruling) -> Cause:
         """Return the first ``Cause`` that holds for *url* and the two rulings."""
+        if rfc9309.is_misspelt:
+            return Cause.HIDDEN
         assert rfc9309.record is not None  # a rule forbids the URL
         assert rfc9309.rule is not None
-        obeyed = self.reading.record(self.robot)
-        if obeyed is None or not self._are_for_one_name(obeyed, rfc9309.record):
+        obeyed = self.reading.record(robot)
+        if obeyed is None or not self._are_for_one_name(robot, obeyed, rfc9309.record):
             return Cause.NAMES
         deciding = [line for line in (rfc9309.rule, draft.rule) if line]
         if not all(_is_compared_alike(line, url) for line in deciding):
@@ -100,26 +100,29 @@ class Watch:
             return Cause.AGENTS if is_split else Cause.RECORDS
         return Cause.ORDER if draft.rule is not None else Cause.OTHER
 
-    def _are_for_one_name(self, record: Record, group: Heading) -> bool:
+    def _are_for_one_name(self, robot: str | bytes, record: Record, group: Heading) -> bool:
         """Whether the draft's record and RFC 9309's group are for the same name, or for "*"."""
         ours = [_value(agent).lower() for agent in record.agents]
         theirs = [_value(agent).lower() for agent in group.agents]
-        name = self.reading.name_of(self.robot)
+        name = self.reading.name_of(robot)
         if name not in ("", "*") and any(name in agent for agent in ours):
-            return name == self.others[0].name_of(self.robot) and name in ours and name in theirs
+            return name == self.others[0].name_of(robot) and name in ours and name in theirs
         return "*" in theirs
 
 
-def watch_of(body: bytes, robot: str | bytes, kind: type[Reading]) -> Watch | None:
-    """Return a finder of hazards for *robot*, or None. *kind* is the reading of the crawl.
+def watch_of(body: bytes, parser: object) -> Watch | None:
+    """Return a finder of hazards in *body*, which *parser*, the parser of the crawl, has read.
 
-    None means no hazards: *kind* is ``Rfc9309``, and the file has no hidden lines.
+    None means no hazards: *parser* reads by RFC 9309, and the file has no hidden lines. The result
+    is also None if *parser* is not a reading by one standard.
     """
     right = unhidden(body)
-    if right is None and kind is Rfc9309:
+    by_rfc9309 = isinstance(parser, Rfc9309)
+    if not (isinstance(parser, RobotsTxt) or (by_rfc9309 and right is not None)):
         return None
+    # The body is read again, because a subclass may override methods of a reading.
     hidden = [] if right is None else [Corrected(body, right)]
-    return Watch(kind(body), robot, [Rfc9309(body), *hidden])
+    return Watch(Rfc9309(body) if by_rfc9309 else RobotsTxt(body), [Rfc9309(body), *hidden])
 
 
 def _is_compared_alike(line: Line, url: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -172,41 +171,11 @@ async def _links_after_expiry(crawl: Crawl, server: Server) -> None:
 # Parsers with a defect.
 
 
-class NoComparison(KosterRobotParser):
-    """A subclass whose comparison of a file raises."""
-
-    def watch(self, robot: str | bytes) -> Any:
-        raise CancelledError
-
-
-class NoWatch(NoComparison):
-    """A subclass that returns another type."""
-
-    def watch(self, robot: str | bytes) -> Any:
-        return self
-
-
 class NoLines(KosterRobotParser):
     """A subclass whose method for the lines raises."""
 
     def lines(self, robot: Any, /, *fields: bytes) -> Any:
         raise ZeroDivisionError
-
-
-def _compared(parser: type[NoComparison]) -> Run:
-    """A site has wildcards; nobody knows whether a page may be sent."""
-
-    async def run(crawl: Crawl, server: Server) -> None:
-        site = server.site()
-        site.robots = "User-agent: *\nDisallow: /*.gif\n"
-        running = crawl.start(urls=site.urls(2), settings={"KOSTER_PARSER": parser})
-        with pytest.raises(AssertionError, match=r"watch\(\) of the parser"):
-            await running.result()  # the log has an error
-        assert site.pages_asked == []
-        spider: Any = running.crawler.spider
-        assert len(spider.refused) == 2
-
-    return run
 
 
 async def _no_lines(crawl: Crawl, server: Server) -> None:
@@ -270,7 +239,6 @@ _COURSE, _PARTS = "the course of the crawl", "the parts of the crawl"
 _LINKS, _PARSERS = "filtered links (KOSTER_FILTER_LINKS)", "a parser with a defect"
 _NOT_SENT = "refused (RobotsUnavailable) with advice"
 _STOPS = "the crawl stops at the start with a message"
-_CLOSED = "no page is fetched; an error is logged"
 FAULTS = (
     CrawlFault(
         _COURSE,
@@ -308,8 +276,6 @@ FAULTS = (
         "links are queued, then refused (RobotsUnavailable)",
         _links_after_expiry,
     ),
-    CrawlFault(_PARSERS, "its `watch` raises", _CLOSED, _compared(NoComparison)),
-    CrawlFault(_PARSERS, "its `watch` returns another type", _CLOSED, _compared(NoWatch)),
     CrawlFault(
         _PARSERS,
         "its `lines` raises",

@@ -38,6 +38,7 @@ from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, redirect_target
 from scrapy_koster.protocol.delay import longest_delay, names_delay
+from scrapy_koster.protocol.hazard import watch_of
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.override import choice, overrides_of
@@ -180,10 +181,9 @@ def _decide_twice(text: str) -> None:
 
 
 def _hazards(text: str) -> None:
-    parser = KosterRobotParser(text.encode())
-    if watch := parser.watch(_ROBOT):
+    if watch := watch_of(text.encode(), KosterRobotParser(text.encode())):
         for path in ("/", "/a/a/a", "/" + "a" * 99, "/12345?a=%2F", "/%3F"):
-            watch.hazard(f"http://h{path}")
+            watch.hazard(f"http://h{path}", _ROBOT)
 
 
 def _delay(text: str) -> None:

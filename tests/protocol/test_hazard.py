@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.hazard import Cause, Hazard
+from scrapy_koster.protocol.hazard import Cause, Hazard, watch_of
 from scrapy_koster.protocol.reading import Rfc9309
 from scrapy_koster.protocol.rewriting import sent_as
 
@@ -30,8 +30,8 @@ Disallow: /private/
 def hazard(robots: str, path: str, robot: str = "figtree") -> Hazard | None:
     parser = KosterRobotParser(robots.encode())
     assert parser.allowed(URL + path, robot)
-    watch = parser.watch(robot)
-    return watch.hazard(URL + path) if watch else None
+    watch = watch_of(robots.encode(), parser)
+    return watch.hazard(URL + path, robot) if watch else None
 
 
 def forbidden(robots: str, url: str, robot: str) -> bool:
@@ -105,9 +105,9 @@ PATHS = st.lists(
 )
 def test_every_hazard_is_found_and_no_other(robots: str, path: str, robot: str) -> None:
     url = f"{URL}/{path}"
-    watch = KosterRobotParser(robots.encode("latin-1")).watch(robot)
     draft = KosterRobotParser(robots.encode("latin-1"))
+    watch = watch_of(robots.encode("latin-1"), draft)
     if all(draft.allowed(each, robot) for each in sent_as(url)):
-        found = watch.hazard(url) if watch else None
+        found = watch.hazard(url, robot) if watch else None
         assert (found is not None) is forbidden(robots, url, robot)
         assert found is None or found.cause is not Cause.OTHER

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
-from scrapy_koster.protocol.hazard import Cause
+from scrapy_koster.protocol.hazard import Cause, watch_of
 from scrapy_koster.protocol.misspelling import has_only_other_lines, unhidden
 from scrapy_koster.protocol.wording import because_of
 
@@ -53,10 +53,10 @@ def assert_only_the_strictest(robots: bytes, number: int) -> None:
     for kind in (KosterRobotParser, Rfc9309RobotParser):
         reading = kind(robots)
         assert reading.allowed(url, "fig")
-        watch = reading.watch("fig")
+        watch = watch_of(robots, reading)
         assert watch is not None
-        assert watch.hazard(f"{URL}/x") is None
-        hazard = watch.hazard(url)
+        assert watch.hazard(f"{URL}/x", "fig") is None
+        hazard = watch.hazard(url, "fig")
         assert hazard is not None
         assert hazard.cause is Cause.HIDDEN
         assert hazard.draft == reading.ruling(url, "fig")
@@ -95,7 +95,7 @@ def test_markup(robots: str, number: int) -> None:
 )  # fmt: skip
 def test_what_hides_nothing(robots: str) -> None:
     assert unhidden(robots.encode()) is None
-    assert Rfc9309RobotParser(robots.encode()).watch("fig") is None
+    assert watch_of(robots.encode(), Rfc9309RobotParser(robots.encode())) is None
 
 
 def test_its_other_lines_keep_their_numbers() -> None:

@@ -19,7 +19,6 @@ from scrapy_koster import signals
 from scrapy_koster.archive.record import Attempt
 from scrapy_koster.crawl.clock import Clock, LateError
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.decision import checked_watch
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.archiver import Archiver
@@ -40,6 +39,7 @@ from scrapy_koster.protocol.access import (
     standing_of,
 )
 from scrapy_koster.protocol.defect import checked_parser, guarded
+from scrapy_koster.protocol.hazard import watch_of
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.site import Site
@@ -288,8 +288,8 @@ class Retriever:
             usage = usage_lines(body, parser, labels=self.config.usage.labels, digest=copy.digest)
         if is_shown:
             self._show(state.site, copy, parser, usage)
-        watch = checked_watch(parser, self.robot.name)
-        return Facts(parser=parser, watch=watch, usage=usage if self.config.usage.is_on else None)
+        usage = usage if self.config.usage.is_on else None
+        return Facts(parser=parser, watch=watch_of(body, parser), usage=usage)
 
     def _show(self, site: Site, copy: Copy, parser: RobotParser, usage: UsageLines | None) -> None:
         """Send the record of the crawl's robot to the receivers of ``signals.robots_read``."""
