@@ -12,7 +12,7 @@ from scrapy_koster.protocol.delay import delay_of
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.ruling import Standard
-from scrapy_koster.protocol.standing import Access, Standing, standing_stated
+from scrapy_koster.protocol.standing import Ground, Standing, standing_stated
 from scrapy_koster.protocol.wording import text_of
 
 READINGS = (Standard.DRAFT, Standard.RFC_9309)
@@ -184,9 +184,9 @@ class Knowledge:
         if self.fetched is not None and secs < self.fetched:
             return  # a line out of order
         standing = Standing.OBEYED if status == 304 else standing_stated(status)
-        if standing.access is not Access.RESTRICTED:
+        if not standing.is_closed:
             self.fetched = secs
-            self.version = files.at(secs) if standing.access is Access.BY_RULES else FREE
+            self.version = files.at(secs) if standing.ground is Ground.RULE else FREE
 
     def excuses(self, decision: Decision, standard: Standard, secs: float, files: Files) -> bool:
         """Return whether a copy that the robot can use at the time *secs* allows a request."""

@@ -28,7 +28,7 @@ from scrapy_koster.protocol.delay import CrawlDelay
 from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Access
+from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Ask, Obey, Pass, Refuse, next_step, waits
 from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
@@ -91,7 +91,7 @@ def basis_of(known: Known, source: Source, *, at: float, config: Config, crawler
     if waits(step):
         step = Obey(known, known.expires) if isinstance(known, Copy) else Refuse(known, known.retry)
     parser = None
-    if isinstance(step, Obey) and standing_of(step.copy, config.policy).access is Access.BY_RULES:
+    if isinstance(step, Obey) and standing_of(step.copy, config.policy).ground is Ground.RULE:
         parser = build_from_crawler(config.parser, crawler, step.copy.in_utf8)
     return Basis(step, source, parser, config, config.robot or user_agent(crawler), at)
 

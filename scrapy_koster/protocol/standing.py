@@ -1,22 +1,11 @@
-"""The standing of a site: which pages a robot may fetch, and why (3.1).
+"""The standing of a site: whether its pages may be fetched, and why (3.1).
 
 To add an outcome, see "How to add" in docs/architecture.md.
 """
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum, auto
-
-
-class Access(Enum):
-    """Which pages of a site a robot may fetch. /robots.txt itself is always allowed (3.2.2)."""
-
-    BY_RULES = auto()
-    """The pages that the rules of the robots.txt allow (3.2)."""
-    UNLIMITED = auto()
-    """Every page."""
-    RESTRICTED = auto()
-    """No pages: "a robot should regard access to the site completely restricted" (3.1)."""
+from enum import Enum, IntEnum
 
 
 class Ground(Enum):
@@ -45,35 +34,34 @@ class Ground(Enum):
 class Standing(IntEnum):
     """The status of a site in a crawl. Never change a number: reports store the numbers."""
 
-    access: Access
-    """Which pages of the site may be fetched."""
     ground: Ground
     """The ground of decisions on requests to the site."""
     words: str
     """The name of the standing in the summary and the report."""
 
-    def __new__(cls, number: int, access: Access, ground: Ground, words: str) -> Standing:  # noqa: PYI034
+    def __new__(cls, number: int, ground: Ground, words: str) -> Standing:  # noqa: PYI034
         """Create a member with the value *number*."""
         member = int.__new__(cls, number)
         member._value_ = number
-        member.access, member.ground, member.words = access, ground, words
+        member.ground, member.words = ground, words
         return member
 
-    OBEYED = 1, Access.BY_RULES, Ground.RULE, "obeyed"
-    HTML = 2, Access.BY_RULES, Ground.RULE, "with an HTML page for robots.txt"
-    WITHOUT_RULES = 9, Access.BY_RULES, Ground.RULE, "without rules"
+    OBEYED = 1, Ground.RULE, "obeyed"
+    HTML = 2, Ground.RULE, "with an HTML page for robots.txt"
+    WITHOUT_RULES = 9, Ground.RULE, "without rules"
     """The file, such as a picture or prose, has no line of a robots.txt."""
-    WITHOUT_ROBOTS_TXT = 3, Access.UNLIMITED, Ground.UNRESTRICTED, "without robots.txt"
-    RESTRICTED = 4, Access.RESTRICTED, Ground.RESTRICTED, "restricted"
-    MISSING = 7, Access.RESTRICTED, Ground.MISSING, "missing and disallowed (KOSTER_MISSING)"
-    HTML_DISALLOWED = (
-        8,
-        Access.RESTRICTED,
-        Ground.HTML,
-        "with an HTML page and disallowed (KOSTER_HTML_ROBOTSTXT)",
-    )
-    UNAVAILABLE = 5, Access.RESTRICTED, Ground.UNAVAILABLE, "unavailable"
-    LET_THROUGH = 6, Access.UNLIMITED, Ground.UNAVAILABLE, "unavailable and let through"
+    WITHOUT_ROBOTS_TXT = 3, Ground.UNRESTRICTED, "without robots.txt"
+    RESTRICTED = 4, Ground.RESTRICTED, "restricted"
+    MISSING = 7, Ground.MISSING, "missing and disallowed (KOSTER_MISSING)"
+    HTML_DISALLOWED = 8, Ground.HTML, "with an HTML page and disallowed (KOSTER_HTML_ROBOTSTXT)"
+    UNAVAILABLE = 5, Ground.UNAVAILABLE, "unavailable"
+    LET_THROUGH = 6, Ground.UNAVAILABLE, "unavailable and let through"
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no page may be fetched, except /robots.txt itself (3.1, 3.2.2)."""
+        is_open = self.ground in (Ground.RULE, Ground.UNRESTRICTED) or self is Standing.LET_THROUGH
+        return not is_open
 
     @property
     def may_be_overridden(self) -> bool:

@@ -20,7 +20,7 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Access, Ground
+from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Settled, standing_by
 from scrapy_koster.protocol.usage import Statement
 from scrapy_koster.protocol.wording import (
@@ -60,10 +60,10 @@ def permission(
             return by_site(url, robot) if chosen is None else chosen[0]
 
         return allows
-    if standing.access is Access.BY_RULES:
+    if standing.ground is Ground.RULE:
         return bools_of(parser)
-    is_open = standing.access is Access.UNLIMITED
-    return lambda url, _robot: is_open or is_robots_txt(url)
+    is_closed = standing.is_closed
+    return lambda url, _robot: not is_closed or is_robots_txt(url)
 
 
 def forbidden_spelling(url: str, robot: str | bytes, allows: Permission) -> str | None:

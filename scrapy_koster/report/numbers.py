@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
-from scrapy_koster.protocol.standing import Access, Standing
+from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.tally import ALLOWED, COUNTS, FACTS, REFUSED
 
@@ -36,7 +36,7 @@ REASONS = {
     "unavailable": "robots.txt unavailable",
 }
 """The reasons for refusals, by ground."""
-_CLOSED_NAMES = {each: each.ground.value for each in Standing if each.access is Access.RESTRICTED}
+_CLOSED_NAMES = {each: each.ground.value for each in Standing if each.is_closed}
 
 _STATUSES = (
     "SELECT CASE WHEN status IS NULL THEN 'no result yet' WHEN status = 0 THEN 'no answer'"

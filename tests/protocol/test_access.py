@@ -25,7 +25,7 @@ from scrapy_koster.protocol.access import (
 )
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted, Unavailable
-from scrapy_koster.protocol.standing import Access, Standing
+from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.step import (
     Ask,
     Defer,
@@ -143,7 +143,7 @@ def test_a_file_without_a_line_that_could_be_one_is_not_obeyed(
     """But its rules decide: a parser may find some in it."""
     standing = standing_of(copied(replace(answer(200), body=body)), POLICY)
     assert standing is (Standing.OBEYED if is_obeyed else Standing.WITHOUT_RULES)
-    assert standing.access is Access.BY_RULES
+    assert standing.ground is Ground.RULE
 
 
 def test_a_page_in_place_of_a_file_disallows_by_the_setting() -> None:

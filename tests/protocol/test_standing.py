@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from scrapy_koster.protocol.standing import Access, Ground, Standing
+from scrapy_koster.protocol.standing import Ground, Standing
 
 NUMBERED = (
     "OBEYED HTML WITHOUT_ROBOTS_TXT RESTRICTED UNAVAILABLE LET_THROUGH MISSING HTML_DISALLOWED"
@@ -22,6 +22,5 @@ def test_the_numbers_never_change() -> None:
 @pytest.mark.parametrize("standing", Standing)
 def test_what_follows(standing: Standing) -> None:
     assert standing is pickle.loads(pickle.dumps(standing))
-    assert (standing.access is Access.BY_RULES) is (standing.ground is Ground.RULE)
     assert standing.ground is not Ground.DELAY  # that is of a request
     assert standing.words.isprintable()

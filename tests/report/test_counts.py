@@ -15,7 +15,7 @@ from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import RobotsTxt
 from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Access, Standing
+from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Obey
 from scrapy_koster.report.counts import Counts
 from scrapy_koster.report.numbers import ALLOWED_BECAUSE, OUTCOME_NAMES
@@ -42,7 +42,7 @@ FORBIDDEN = judged("/private", Obey(copy_of(), 0), RobotsTxt(RULES), site=SITE)
 def test_every_outcome_has_its_places() -> None:
     assert set(OUTCOME_NAMES) == set(Standing)
     assert {Standing.OBEYED, *ALLOWED_BECAUSE} == set(ALLOWED)
-    assert set(ALLOWED) == {each for each in Standing if each.access is not Access.RESTRICTED}
+    assert set(ALLOWED) == {each for each in Standing if not each.is_closed}
 
 
 def row_of(counts: Counts) -> dict[str, Any]:

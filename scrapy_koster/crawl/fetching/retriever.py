@@ -43,7 +43,7 @@ from scrapy_koster.protocol.hazard import watch_of
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Access
+from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Ask, Obey, Step, given_up_at
 from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
@@ -268,7 +268,7 @@ class Retriever:
 
         The facts are empty without a *copy*, or if no rules decide, for example after a 404.
         """
-        if copy is None or standing_of(copy, self.config.policy).access is not Access.BY_RULES:
+        if copy is None or standing_of(copy, self.config.policy).ground is not Ground.RULE:
             return Facts()
         before = last_copy(state.known)
         is_same = before and (before.body, before.digest) == (copy.body, copy.digest)

@@ -17,7 +17,7 @@ from scrapy_koster.protocol.hazard import Hazard
 from scrapy_koster.protocol.html_page import ORDINARY, is_html, page_in_place
 from scrapy_koster.protocol.line import is_viewer_page, is_wide
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Access, Standing
+from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
 from scrapy_koster.protocol.wording import utc
 
@@ -248,7 +248,7 @@ def _without_what(standing: Standing, copy: Copy) -> str:
     what, page = "", page_in_place(copy.body)
     if copy.status < 300:
         what = f" with {page}, {copy.url}" if page else f" without a record, {copy.url}"
-    if standing.access is Access.RESTRICTED:
+    if standing.is_closed:
         by = "KOSTER_MISSING" if standing is Standing.MISSING else "KOSTER_HTML_ROBOTSTXT"
         what += f", so no page may be fetched ({by}). Next attempt after {utc(copy.expires)}"
     return what
