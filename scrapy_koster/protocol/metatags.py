@@ -10,9 +10,6 @@ from collections.abc import Iterable, Iterator
 
 from scrapy_koster.protocol.line import unescaped
 
-EVERY_ROBOT = "robots"
-"""The name of a META tag that addresses every robot."""
-
 # How a page is read. Whether <meta> is a tag depends on the text before it: in a comment, in a
 # title or in the value of an attribute it is text. So a page is read from the start, as in 13.2,
 # up to the last tag that may have a wanted name. Most pages have no such tag, and are not read.

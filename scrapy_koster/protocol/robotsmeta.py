@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from scrapy_koster.protocol.metatags import EVERY_ROBOT, metas_of_page
 from scrapy_koster.protocol.nametoken import TOKEN
 from scrapy_koster.protocol.printable import printable
 
@@ -21,6 +20,9 @@ Directives: TypeAlias = dict[str, str]
 """The directives of a page, "noindex" and "nofollow", with the printable text of the first tag or
 header that has the directive.
 """
+
+EVERY_ROBOT = "robots"
+"""The name of a META tag that addresses every robot."""
 
 AI_WORDS = ("noai", "noimageai")
 """Words about AI in the robots META tag and in X-Robots-Tag."""
@@ -52,22 +54,21 @@ _HEADERS_CHARS = 65_536
 """Section 6: a limit for the X-Robots-Tag headers of one page."""
 
 
-def directives_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Directives:
-    """Return the directives of *metas*, pairs of name and content, for the robot *token*."""
-    return _directives(said_by_metas(metas, token))
+def directives_of(
+    metas: Iterable[tuple[str, str]], headers: Iterable[str], token: str
+) -> Directives:
+    """Return the directives of a page for the robot *token*.
 
-
-def directives_of_headers(values: Iterable[str], token: str) -> Directives:
-    """Return the directives of X-Robots-Tag values for the robot *token*.
-
-    Headers of more than 65,536 characters together are not read, and forbid indexing and following.
+    *metas* are the names and contents of the META tags of the page, *headers* the values of its
+    X-Robots-Tag headers. Headers of more than 65,536 characters together are not read, and forbid
+    indexing and following.
     """
-    return _directives(said_by_headers(values, token))
-
-
-def directives_of_page(page: bytes, token: str) -> Directives:
-    """Return the directives of the META tags of a page for the robot *token*."""
-    return directives_of_metas(metas_of_page(page, names_for(token)), token)
+    found: Directives = {}
+    for words, text in (*said_by_headers(headers, token), *said_by_metas(metas, token)):
+        for directive, forbidding in _FORBIDDING.items():
+            if not forbidding.isdisjoint(words):
+                found.setdefault(directive, printable(text))
+    return found
 
 
 def names_for(token: str) -> tuple[str, ...]:
@@ -101,15 +102,6 @@ def said_by_headers(values: Iterable[str], token: str) -> Iterator[Said]:
         return
     for value in values:
         yield list(_words_for(token, _lower(value))), f"X-Robots-Tag: {value}"
-
-
-def _directives(said: Iterable[Said]) -> Directives:
-    found: Directives = {}
-    for words, text in said:
-        for directive, forbidding in _FORBIDDING.items():
-            if not forbidding.isdisjoint(words):
-                found.setdefault(directive, printable(text))
-    return found
 
 
 def ai_words(said: Iterable[Said]) -> Iterator[tuple[str, str]]:

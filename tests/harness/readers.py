@@ -41,12 +41,13 @@ from scrapy_koster.protocol.delay import longest_delay, names_delay
 from scrapy_koster.protocol.hazard import watch_of
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.metatags import metas_of_page
 from scrapy_koster.protocol.override import choice, overrides_of
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.records import has_record, parse
-from scrapy_koster.protocol.robotsmeta import directives_of_headers, directives_of_page
+from scrapy_koster.protocol.robotsmeta import directives_of, names_for
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in, sitemaps_in
 from scrapy_koster.protocol.usage import Usage, preferences_in, signals_in
@@ -178,6 +179,10 @@ def _decide_twice(text: str) -> None:
     robots = StrictestRobotParser(text.encode())
     for path in ("/", "/a/a/a", "/" + "a" * 99):
         robots.allowed(f"http://h{path}", _ROBOT)
+
+
+def _metas(text: str) -> None:
+    directives_of(metas_of_page(text.encode(), names_for(_ROBOT)), (), _ROBOT)
 
 
 def _hazards(text: str) -> None:
@@ -348,11 +353,9 @@ READERS = {
     "delay": Reader(_delay, _DELAYS),
     "records": Reader(_records, _ROBOTS),
     "check": Reader(lambda text: check(text.encode()), (*_ROBOTS, *_HIDDEN)),
-    "HTML": Reader(lambda text: directives_of_page(text.encode(), _ROBOT), _META),
+    "HTML": Reader(_metas, _META),
     "HTML in place of a robots.txt": Reader(_page_in_place, (*_META, *_PAGE)),
-    "X-Robots-Tag": Reader(
-        lambda text: directives_of_headers([text], _ROBOT), _TAG, most_chars=64_000
-    ),
+    "X-Robots-Tag": Reader(lambda text: directives_of((), [text], _ROBOT), _TAG, most_chars=64_000),
     "usage lines": Reader(_usage, _USAGE, chars=8_000),
     "usage dictionary": Reader(_dictionary, _DICTIONARY, chars=4_000, most_chars=120_000),
     "usage of a page": Reader(

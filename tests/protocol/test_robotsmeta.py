@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.robotsmeta import (
-    directives_of_headers,
-    directives_of_metas,
-    directives_of_page,
-)
+from scrapy_koster.protocol.metatags import metas_of_page
+from scrapy_koster.protocol.robotsmeta import directives_of, names_for
 
 META = '<meta name="robots" content="none">'
 NEITHER: list[str] = []
@@ -31,16 +28,16 @@ PAIRS = list(itertools.product(WORDS, repeat=2))
 
 
 def of_meta(content: str, name: str = "robots", token: str = "figtree") -> list[str]:
-    return sorted(directives_of_metas([(name, content)], token), reverse=True)
+    return sorted(directives_of([(name, content)], (), token), reverse=True)
 
 
 def of_headers(*values: str, token: str = "figtree") -> list[str]:
-    return sorted(directives_of_headers(values, token), reverse=True)
+    return sorted(directives_of((), values, token), reverse=True)
 
 
 def of_page(html: str | bytes, token: str = "figtree") -> list[str]:
     octets = html if isinstance(html, bytes) else html.encode()
-    return sorted(directives_of_page(octets, token), reverse=True)
+    return sorted(directives_of(metas_of_page(octets, names_for(token)), (), token), reverse=True)
 
 
 def both(one: str, other: str) -> list[str]:
@@ -128,23 +125,23 @@ class TestSources:
     def test_meta(self) -> None:
         page = b'<meta NAME="Robots" content="NoIndex,&#10;x">'
         said = r'META name="Robots" content="NoIndex,\nx"'
-        assert directives_of_page(page, "figtree") == {"noindex": said}
+        assert directives_of(metas_of_page(page, ["robots"]), (), "") == {"noindex": said}
 
     def test_header(self) -> None:
         said = "X-Robots-Tag: noindex, \\x1b[31mnofollow"
-        assert directives_of_headers(["noindex, \x1b[31mnofollow"], "")["noindex"] == said
+        assert directives_of((), ["noindex, \x1b[31mnofollow"], "")["noindex"] == said
 
     @pytest.mark.parametrize("values", [pytest.param(["a" * 65_537], id="one that is long")])
     def test_headers_too_long_to_be_read_forbid_everything(self, values: list[str]) -> None:
         chars = len(", ".join(values))
         said = f"X-Robots-Tag of {chars} characters"
-        assert directives_of_headers(values, "figtree") == {"noindex": said, "nofollow": said}
+        assert directives_of((), values, "figtree") == {"noindex": said, "nofollow": said}
 
     def test_the_longest_headers_that_are_read(self) -> None:
         assert of_headers("a" * 65_527, "noindex") == ["noindex"]
 
     def test_the_first_that_says_it_is_kept(self) -> None:
-        assert directives_of_headers(["noindex", "none"], "") == {
+        assert directives_of((), ["noindex", "none"], "") == {
             "noindex": "X-Robots-Tag: noindex",
             "nofollow": "X-Robots-Tag: none",
         }

@@ -12,7 +12,8 @@ from random import Random
 import pytest
 from harness.sizes import so_many
 
-from scrapy_koster.protocol.robotsmeta import Directives, directives_of_metas, directives_of_page
+from scrapy_koster.protocol.metatags import metas_of_page
+from scrapy_koster.protocol.robotsmeta import Directives, directives_of, names_for
 
 lexbor = pytest.importorskip(
     "selectolax.lexbor", reason="the second oracle for META tags: pip install selectolax"
@@ -48,10 +49,8 @@ def by_lexbor(page: str) -> Directives:
     """What the META tags of the tree say."""
     tags = [tag.attributes for tag in lexbor.LexborHTMLParser(page).css("meta")]
     found = [(tag.get("name"), tag.get("content")) for tag in tags]
-    return directives_of_metas(
-        [(name, content) for name, content in found if name is not None and content is not None],
-        "figtree",
-    )
+    metas = [(name, content) for name, content in found if name is not None and content is not None]
+    return directives_of(metas, (), "figtree")
 
 
 def test_of_random_documents_all_is_obeyed_that_lexbor_finds() -> None:
@@ -60,7 +59,7 @@ def test_of_random_documents_all_is_obeyed_that_lexbor_finds() -> None:
     for page in documents():
         expected = by_lexbor(page)
         directives += bool(expected)
-        found = directives_of_page(page.encode(), "figtree")
+        found = directives_of(metas_of_page(page.encode(), names_for("figtree")), (), "figtree")
         if not expected.keys() <= found.keys():
             differing.append((page, found, expected))
     assert not differing

@@ -14,8 +14,9 @@ from scrapy.http import HtmlResponse, Response, XmlResponse
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.enforcement import Component
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.protocol.metatags import metas_of_page
 from scrapy_koster.protocol.nametoken import names_of
-from scrapy_koster.protocol.robotsmeta import Directives, directives_of_headers, directives_of_page
+from scrapy_koster.protocol.robotsmeta import Directives, directives_of, names_for
 from scrapy_koster.signals import output_dropped
 
 PAGE_DIRECTIVES = "koster_page_directives"
@@ -136,7 +137,8 @@ class RobotsMetaMiddleware(PageMiddleware):
         page = html_of(response) if "meta" in self._config.page_directives else b""
         found: Directives = {}
         for token in self._names(request) if said or page else ():
-            found = directives_of_page(page, token) | directives_of_headers(said, token) | found
+            metas = metas_of_page(page, names_for(token))
+            found = directives_of(metas, said, token) | found
         return found
 
     async def _passes(self, output: Any, response: Response) -> bool:
