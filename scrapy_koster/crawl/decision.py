@@ -55,7 +55,8 @@ def decide(
         statements = facts.usage.statements(url, robot)
     is_page = not is_robots_txt(url)
     too_long = config.pace.too_long(delay) if is_page else None
-    stated = config.usage.disallowed(statements) if config.usage.refuses and is_page else None
+    against = config.usage.disallowed(statements) if config.usage.refuses and is_page else None
+    stated = against and against[1]
     verdict = partial(
         verdict_on,
         url,

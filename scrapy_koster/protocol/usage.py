@@ -275,26 +275,17 @@ class UsageChoice:
         If the page disallows no purpose and KOSTER_USAGE_UNKNOWN is "drop", return the first
         purpose with an UNKNOWN preference, and None in place of the statement.
         """
-        unknown = None
-        for purpose in self.purposes:
-            if statement := _disallowing(usage.statements, purpose):
-                return purpose, statement
-            if (
-                self.unknown is UsageUnknown.DROP
-                and usage.preference(purpose) is Preference.UNKNOWN
-            ):
-                unknown = unknown or (purpose, None)
-        return unknown
+        found = self.disallowed(usage.statements)
+        if found is not None or self.unknown is UsageUnknown.KEEP:
+            return found
+        known = usage.preferences()
+        return next(((purpose, None) for purpose in self.purposes if purpose not in known), None)
 
-    def disallowed(self, statements: Sequence[Statement]) -> Statement | None:
-        """Return the first statement against the first disallowed purpose, or None."""
-        found = (_disallowing(statements, purpose) for purpose in self.purposes)
-        return next(filter(None, found), None)
-
-
-def _disallowing(statements: Sequence[Statement], purpose: str) -> Statement | None:
-    pair = purpose, Preference.DISALLOW
-    return next((each for each in statements if pair in each.stated), None)
+    def disallowed(self, statements: Sequence[Statement]) -> tuple[str, Statement] | None:
+        """Return the first disallowed purpose, with the first statement against it, or None."""
+        pairs = ((purpose, each) for purpose in self.purposes for each in statements)
+        against = (pair for pair in pairs if (pair[0], Preference.DISALLOW) in pair[1].stated)
+        return next(against, None)
 
 
 def kept_of(statements: Iterable[Statement], labels: Collection[str]) -> Iterator[Statement]:

@@ -8,14 +8,15 @@ RSL 1.0. For the 1996 draft these lines are extensions (3.2).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import islice, takewhile
+from typing import TypeAlias
 
 from scrapy_koster.protocol.line import CONTENT_USAGE, Line, lines_with, names_any
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
 from scrapy_koster.protocol.reading import Reading, Rfc9309, kept
-from scrapy_koster.protocol.rules import matcher_of, octets_of_rule
+from scrapy_koster.protocol.rules import Matcher, matcher_of, octets_of_rule
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     Origin,
@@ -46,28 +47,28 @@ def split(value: bytes) -> tuple[bytes, bytes]:
     return path, value[len(path) :].strip(b" \t")
 
 
-class _Rules:
-    """The usage lines of a record, or of groups that count as one record."""
+_Rule: TypeAlias = tuple[int, Matcher, Line]
+"""The length of the path of a line in bytes, the function that matches the path, and the line."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
-        self._everywhere = [line for line in lines if line.field == CONTENT_SIGNAL]
-        # A rule without a path matches every path. Its length is 0, so a rule for "/" wins.
-        self._rules = [
-            (octets_of_rule(path), matcher_of(path or "/"), line)
-            for line in lines
-            if line.field == CONTENT_USAGE
-            for path in [split(line.value)[0].decode("latin-1")]
-        ]
 
-    def lines_for(self, path: str) -> Iterator[Line]:
-        """Yield the lines that apply to a path."""
-        # Attach, 3.1: "using the rule that has the longest matching path prefix [...] counting
-        # the number of bytes in the encoded path".
-        found = [(octets, line) for octets, matches, line in self._rules if matches(path)]
-        most = max((octets for octets, _ in found), default=0)
-        # "Content-Usage rules that have identical paths [...] apply separately".
-        yield from (line for octets, line in found if octets == most)
-        yield from self._everywhere
+def _rules(lines: Iterable[Line]) -> list[_Rule]:
+    """Return the usage lines of a record, or of groups that count as one record, as rules."""
+    # A rule without a path matches every path. Its length is 0, so a rule for "/" wins.
+    return [
+        (octets_of_rule(path), matcher_of(path or "/"), line)
+        for line in lines
+        for path in [split(line.value)[0].decode("latin-1") if line.field == CONTENT_USAGE else ""]
+    ]
+
+
+def _matching(rules: Iterable[_Rule], path: str) -> list[Line]:
+    """Return the lines that apply to a path."""
+    # Attach, 3.1: "using the rule that has the longest matching path prefix [...] counting
+    # the number of bytes in the encoded path".
+    found = [(octets, line) for octets, matches, line in rules if matches(path)]
+    most = max((octets for octets, _ in found), default=0)
+    # "Content-Usage rules that have identical paths [...] apply separately".
+    return [line for octets, line in found if octets == most or line.field == CONTENT_SIGNAL]
 
 
 class UsageLines:
@@ -84,7 +85,7 @@ class UsageLines:
         self._reading = parser if isinstance(parser, Reading) else Rfc9309(body)
         self._labels = labels
         self._digest = digest
-        self._rules: dict[str | bytes, list[_Rules]] = {}
+        self._rules: dict[str | bytes, list[list[_Rule]]] = {}
 
     def statements(self, url: str, robot: str | bytes) -> tuple[Statement, ...]:
         """Return the statements about *url*, a page that *robot* may access, in file order.
@@ -92,8 +93,8 @@ class UsageLines:
         Attach, 3: "paths that cannot be crawled have no associated usage preferences".
         """
         path = unescape_by_rfc9309(origin_and_path(url)[1])
-        made = kept(self._rules, robot, lambda: list(map(_Rules, self._apart(robot))))
-        lines = (line for rules in made for line in rules.lines_for(path))
+        made = kept(self._rules, robot, lambda: list(map(_rules, self._apart(robot))))
+        lines = (line for rules in made for line in _matching(rules, path))
         return self._read([*lines, *self._for_all])
 
     def listed(self, robot: str | bytes) -> list[Statement]:
@@ -113,9 +114,7 @@ class UsageLines:
         return [*signals, *licenses]
 
     def _read(self, lines: Iterable[Line]) -> tuple[Statement, ...]:
-        by_number = {line.number: line for line in lines}
-        read = (self._statement(by_number[number]) for number in sorted(by_number))
-        return tuple(kept_of(read, self._labels))
+        return tuple(kept_of(map(self._statement, sorted(set(lines))), self._labels))
 
     def _statement(self, line: Line) -> Statement:
         stated: Stated = ()

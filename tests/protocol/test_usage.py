@@ -119,7 +119,7 @@ def test_ai_input_disallows_ai_use(read: Callable[[bytes], Stated]) -> None:
     assert read(b"ai-input=n") == stated(ai_input="n", ai_use="n")
     choice = UsageChoice(purposes=("ai-use",))
     said = [header(ai_input="n", ai_use="n")]
-    assert choice.disallowed(said) is said[0]
+    assert choice.disallowed(said) == ("ai-use", said[0])
 
 
 def test_many_unknown_labels() -> None:
@@ -198,7 +198,7 @@ def test_what_a_choice_does(action: UsageAction) -> None:
     assert one.drops is (action is not UsageAction.REPORT)
     assert one.is_on
     assert not UsageChoice().is_on
-    assert one.disallowed([header(search="y"), no := header(search="n")]) is no
+    assert one.disallowed([header(search="y"), no := header(search="n")]) == ("search", no)
     assert one.disallowed([header(search="y"), header(tdm="n")]) is None
 
 
