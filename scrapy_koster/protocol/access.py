@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -256,25 +257,21 @@ def _received(
         etag=_validator(validators, "etag") or copy.etag,
         last_modified=_validator(validators, "last-modified") or copy.last_modified,
         fetched=now,
-        expires=_expiry(life_secs, copy.status, now=now, policy=policy),
+        expires=now + _life_secs(life_secs, copy.status, policy),
         life_stated=life_secs is not None,
     )
 
 
-def _expiry(life_secs: float | None, status: int, *, now: float, policy: Policy) -> float:
-    """Return the time when a copy that is received *now* expires.
+def _life_secs(stated: float | None, status: int, policy: Policy) -> float:
+    """Return the life of a copy with *status*. *stated* is the result of ``stated_life``.
 
-    *life_secs* is the result of ``stated_life``. A stated life is kept within the bounds of the
-    policy. The lower bound does not apply to the default life of the policy.
+    A stated life is kept within the bounds of the policy. The lower bound does not apply to the
+    default life of the policy.
     """
     # 3.4: "If no cache-control directives are present robots should default to
     # an expiry of 7 days."
-    if life_secs is None:
-        return now + _default_life_secs(status, policy)
-    return now + min(max(life_secs, policy.expiry_min_secs), policy.expiry_max_secs)
-
-
-def _default_life_secs(status: int, policy: Policy) -> float:
+    if stated is not None:
+        return min(max(stated, policy.expiry_min_secs), policy.expiry_max_secs)
     is_restricted = standing_stated(status) is Standing.RESTRICTED
     secs = policy.restricted_expiry_secs if is_restricted else policy.expiry_secs
     return min(secs, policy.expiry_max_secs)
@@ -306,9 +303,7 @@ def _series(known: Known | None, *, began: float, now: float, policy: Policy) ->
 
 def longest_life_secs(copy: Copy, policy: Policy) -> float:
     """Return the longest life that *policy* allows for a copy, in seconds."""
-    if copy.life_stated:
-        return policy.expiry_max_secs
-    return _default_life_secs(copy.status, policy)
+    return _life_secs(math.inf if copy.life_stated else None, copy.status, policy)
 
 
 def longest_deferral_secs(policy: Policy) -> float:

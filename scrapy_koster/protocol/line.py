@@ -90,12 +90,11 @@ def _wide_encoding(body: bytes) -> str | None:
     """Return the codec that reads a UTF-16 or UTF-32 file, or None for any other file."""
     # 5.1: UTF-16 rules have zero bytes. A file with a mark but no zero bytes is not decoded.
     is_marked = body.startswith(_WIDE_MARKS) and b"\x00" in body
-    if not is_marked:
-        start = body[:_LOOKED_AT]
-        # A file without a mark is wide if zero bytes are at its start and frequent. A file with few
-        # zero bytes is read without decoding.
-        if b"\x00" not in body[:4] or 3 * start.count(0) <= len(start):
-            return None
+    # A file without a mark is wide if zero bytes are at its start and frequent. A file with few
+    # zero bytes is read without decoding.
+    start = body[:_LOOKED_AT]
+    if not is_marked and (b"\x00" not in body[:4] or 3 * start.count(0) <= len(start)):
+        return None
     return "utf-16-be" if body[0] == 0 or body.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
 
 

@@ -14,14 +14,11 @@ from scrapy_koster.protocol.records import has_record
 
 _AGENT = "user-agent|useragent|user agent"
 _DISALLOW = "disallow|dissallow|dissalow|disalow|diasllow|disallaw"
-_FIELDS = {
-    **dict.fromkeys(_AGENT.split("|"), "User-agent"),
-    **dict.fromkeys(_DISALLOW.split("|"), "Disallow"),
-    "allow": "Allow",
-}
+_FIELDS = {"u": "User-agent", "d": "Disallow", "a": "Allow"}
+"""The fields by the first letter of a spelling."""
 # Only the start of a field counts: "Disallowed:" is a Disallow line, too.
 _LINE = re.compile(
-    f"\n{SP}(?!(?:user-agent|disallow|allow){SP}:)({'|'.join(_FIELDS)})([^:#\n]*)(:?)([^#\n]*)",
+    f"\n{SP}(?!(?:user-agent|disallow|allow){SP}:)({_AGENT}|{_DISALLOW}|allow)([^:#\n]*)(:?)([^#\n]*)",
     ANY_CASE,
 )
 _TEXT_LINE = re.compile("\n[ \t]*[^# \t\n]")
@@ -54,7 +51,7 @@ def corrected(body: bytes) -> bytes | None:
 
 def _corrected(line: re.Match[str]) -> str:
     name, rest, colon, value = line.groups()
-    field = _FIELDS[name.lower()]
+    field = _FIELDS[name[0].lower()]
     if colon:
         return f"\n{field}: {value}"
     # Without a colon, only a line of exactly two words is a rule.

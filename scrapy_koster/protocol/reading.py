@@ -150,15 +150,9 @@ class Reading:
         text, ends = self._texts
         rule_line = self._usage_line if CONTENT_USAGE in fields else self._rule_line
         apart = [self._groups(name, rule_line) for name in self.names(robot)]
+        found = [records(text, groups, ends) for groups in apart if groups]
         return [
-            [
-                rule
-                for each in records(text, of, ends)
-                for rule in each.rules
-                if rule.field in fields
-            ]
-            for of in apart
-            if of
+            [rule for each in of for rule in each.rules if rule.field in fields] for of in found
         ]
 
     def name_of(self, robot: str | bytes) -> str:

@@ -73,12 +73,10 @@ def _rewritten(url: str) -> Iterator[str]:
             yield origin + spelt + behind
 
 
-def _without_params(path: str) -> Iterator[str]:
-    cut = path.find(";", path.rfind("/"))
-    for spelt in (path, path[:cut] if cut >= 0 else path):
-        yield spelt
-        if spelt.startswith("//"):
-            yield f"//{spelt}"
+def _without_params(path: str) -> list[str]:
+    parent, _, name = path.rpartition("/")
+    paths = [path, f"{parent}/{name.partition(';')[0]}"]
+    return paths + [f"//{each}" for each in paths if each.startswith("//")]
 
 
 def _without_dots(path: str) -> Iterator[str]:

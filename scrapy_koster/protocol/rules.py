@@ -175,6 +175,5 @@ def _find(piece: str, path: str, start: int) -> int:
 
 def _ends_with(tail: str, path: str, start: int) -> bool:
     at = len(path) - len(tail)
-    if at < start:
-        return False
-    return path.endswith(tail) or ("?" in path[:at] and path.endswith(in_query(tail)))
+    is_end = path.endswith(tail) or ("?" in path[:at] and path.endswith(in_query(tail)))
+    return at >= start and is_end
