@@ -61,14 +61,12 @@ def metas_of_page(html: bytes, names: Iterable[str]) -> Iterator[tuple[str, str]
 def _name_and_content(tag: bytes) -> tuple[str, str] | None:
     given: dict[bytes, bytes] = {}
     for attribute in _ONE_ATTRIBUTE.finditer(tag, len(b"<meta")):
-        name, double_quoted, single_quoted, unquoted = attribute.groups(b"")
+        key, *values = attribute.groups(b"")
         # 13.2.5.33: of attributes with the same name, the first counts.
-        given.setdefault(name.lower(), double_quoted or single_quoted or unquoted)
+        given.setdefault(key.lower(), b"".join(values))
         if b"name" in given and b"content" in given:
-            name, content = given[b"name"], given[b"content"]
-            return unescaped(name.decode(errors="replace")), unescaped(
-                content.decode(errors="replace")
-            )
+            name, content = given[b"name"].decode(errors="replace"), given[b"content"]
+            return unescaped(name), unescaped(content.decode(errors="replace"))
     return None
 
 

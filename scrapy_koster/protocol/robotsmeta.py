@@ -104,14 +104,6 @@ def said_by_headers(values: Iterable[str], token: str) -> Iterator[Said]:
         yield list(_words_for(token, _lower(value))), f"X-Robots-Tag: {value}"
 
 
-def ai_words(said: Iterable[Said]) -> Iterator[tuple[str, str]]:
-    """Yield each "noai" and "noimageai" in *said*, with the text of its tag or header."""
-    for words, text in said:
-        for word in AI_WORDS:
-            if word in words:
-                yield word, printable(text)
-
-
 def _words_for(token: str, value: str) -> Iterator[str]:
     addressee = EVERY_ROBOT
     for rule in value.replace(";", ",").split(","):

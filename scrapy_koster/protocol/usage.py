@@ -155,37 +155,15 @@ SIGNAL_LABELS = {"ai-train": TRAIN_AI}
 """The labels of Content-Signal that have another name in the vocabulary."""
 
 
-def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
-    """Return the preferences in a Content-Usage value (vocab, 6.5).
+def preferences_in(
+    value: bytes, labels: Collection[str] = KNOWN_LABELS, *, is_signal: bool = False
+) -> Stated:
+    """Return the preferences in a Content-Usage value (vocab, 6.5), or in a Content-Signal value.
 
     Labels outside of *labels* are kept if they are among the first twenty and have at most 64
     characters. A value longer than VALUE_BYTES disallows all *labels*.
     """
-    return _kept(value, _WORDS, {}, labels)
-
-
-def signals_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
-    """Return the preferences in a Content-Signal value, such as "ai-train=no"."""
-    return _kept(value, _SIGNAL_WORDS, SIGNAL_LABELS, labels)
-
-
-def tokens_in(value: bytes) -> dict[str, str | None] | None:
-    """Return the Tokens of a Dictionary (RFC 9651) by key, with None for a value of another type.
-
-    Returns None for an invalid Dictionary (RFC 9651, 4.2.2; vocab, 6). Of duplicate keys, the last
-    counts. Parameters are ignored. The caller must check that VALUE_BYTES is not exceeded.
-    """
-    try:
-        found = http_sf.parse(value, tltype="dictionary")
-    except Exception:  # noqa: BLE001  # "preferences are unknown" (vocab, 6.5.1)
-        return None
-    assert isinstance(found, dict)
-    return {key: _token(member) for key, member in found.items()}
-
-
-def _kept(
-    value: bytes, words: dict[str, Preference], names: dict[str, str], labels: Collection[str]
-) -> Stated:
+    words, names = (_SIGNAL_WORDS, SIGNAL_LABELS) if is_signal else (_WORDS, {})
     if len(value) > VALUE_BYTES:
         return tuple((label, Preference.DISALLOW) for label in sorted(labels))
     found: dict[str, Preference] = {}
@@ -206,6 +184,20 @@ def _kept(
     if found.get(AI_INPUT) is Preference.DISALLOW:
         found[AI_USE] = Preference.DISALLOW
     return tuple(found.items())
+
+
+def tokens_in(value: bytes) -> dict[str, str | None] | None:
+    """Return the Tokens of a Dictionary (RFC 9651) by key, with None for a value of another type.
+
+    Returns None for an invalid Dictionary (RFC 9651, 4.2.2; vocab, 6). Of duplicate keys, the last
+    counts. Parameters are ignored. The caller must check that VALUE_BYTES is not exceeded.
+    """
+    try:
+        found = http_sf.parse(value, tltype="dictionary")
+    except Exception:  # noqa: BLE001  # "preferences are unknown" (vocab, 6.5.1)
+        return None
+    assert isinstance(found, dict)
+    return {key: _token(member) for key, member in found.items()}
 
 
 def _token(member: object) -> str | None:

@@ -25,7 +25,6 @@ from scrapy_koster.protocol.usage import (
     kept_of,
     line_text,
     preferences_in,
-    signals_in,
 )
 
 CONTENT_SIGNAL, LICENSE = b"content-signal", b"license"
@@ -121,7 +120,7 @@ class UsageLines:
         if line.field == CONTENT_USAGE:
             stated = preferences_in(split(line.value)[1], self._labels)
         elif line.field == CONTENT_SIGNAL:
-            stated = signals_in(line.value, self._labels)
+            stated = preferences_in(line.value, self._labels, is_signal=True)
         return Statement(
             origin=Origin.ROBOTS_TXT,
             text=line_text(line.field, line.value),

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from scrapy_koster.protocol.metatags import metas_of_page
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotsmeta import ai_words, names_for, said_by_headers, said_by_metas
+from scrapy_koster.protocol.robotsmeta import Said, names_for, said_by_headers, said_by_metas
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     NO_IMAGE_AI,
@@ -64,7 +64,7 @@ def _of_headers(headers: Headers, token: str, labels: Collection[str]) -> Iterat
             stated = _reservation(name, value.decode("latin-1"))
             yield _statement(Origin.HEADER, line_text(field, value), stated)
     tags = (value.decode("latin-1") for value in headers.get(_ROBOTS, ()))
-    yield from _of_words(Origin.HEADER, ai_words(said_by_headers(tags, token)))
+    yield from _of_words(Origin.HEADER, said_by_headers(tags, token))
 
 
 def _of_metas(metas: Sequence[tuple[str, str]], token: str) -> Iterator[Statement]:
@@ -73,13 +73,14 @@ def _of_metas(metas: Sequence[tuple[str, str]], token: str) -> Iterator[Statemen
         if lower in _TDM_NAMES:
             text = f'name="{lower}" content="{content}"'
             yield _statement(Origin.META, text, _reservation(lower, content))
-    yield from _of_words(Origin.META, ai_words(said_by_metas(metas, token)))
+    yield from _of_words(Origin.META, said_by_metas(metas, token))
 
 
-def _of_words(origin: Origin, words: Iterable[tuple[str, str]]) -> Iterator[Statement]:
-    for word, text in words:
-        stated = ((_AI_LABELS[word], Preference.DISALLOW),)
-        yield _statement(origin, text.removeprefix("META "), stated)
+def _of_words(origin: Origin, said: Iterable[Said]) -> Iterator[Statement]:
+    for words, text in said:
+        for label in (label for word, label in _AI_LABELS.items() if word in words):
+            stated = ((label, Preference.DISALLOW),)
+            yield _statement(origin, text.removeprefix("META "), stated)
 
 
 def _reservation(name: str, value: str) -> Stated:

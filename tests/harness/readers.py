@@ -50,7 +50,7 @@ from scrapy_koster.protocol.records import has_record, parse
 from scrapy_koster.protocol.robotsmeta import directives_of, names_for
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in, sitemaps_in
-from scrapy_koster.protocol.usage import Usage, preferences_in, signals_in
+from scrapy_koster.protocol.usage import Usage, preferences_in
 from scrapy_koster.protocol.usage_lines import usage_lines
 from scrapy_koster.protocol.usage_page import FIELDS, page_statements
 from scrapy_koster.storage.encoding import decoded, fields_of, known_from, site_named
@@ -218,7 +218,7 @@ def _usage(text: str) -> None:
 def _dictionary(text: str) -> None:
     for value in (text.encode("latin-1"), b"a=" + text.encode("latin-1")):
         preferences_in(value)
-        signals_in(value)
+        preferences_in(value, is_signal=True)
 
 
 def _usage_of_page(text: str) -> None:

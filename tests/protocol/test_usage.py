@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -18,7 +19,6 @@ from scrapy_koster.protocol.usage import (
     UsageUnknown,
     kept_of,
     preferences_in,
-    signals_in,
     tokens_in,
 )
 
@@ -78,7 +78,7 @@ def test_a_dictionary(value: bytes, expected: Stated) -> None:
     ],
 )
 def test_a_content_signal(value: bytes, expected: Stated) -> None:
-    assert signals_in(value) == expected
+    assert preferences_in(value, is_signal=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_of_unknown_labels() -> None:
     assert said[0].preferences == {"new": DISALLOW}
 
 
-@pytest.mark.parametrize("read", [preferences_in, signals_in])
+@pytest.mark.parametrize("read", [preferences_in, partial(preferences_in, is_signal=True)])
 def test_ai_input_disallows_ai_use(read: Callable[[bytes], Stated]) -> None:
     assert read(b"ai-input=n") == stated(ai_input="n", ai_use="n")
     choice = UsageChoice(purposes=("ai-use",))
@@ -128,7 +128,7 @@ def test_many_unknown_labels() -> None:
     assert list(found) == [*(f"k{n}" for n in range(20)), "train-ai"]
 
 
-@pytest.mark.parametrize("read", [preferences_in, signals_in])
+@pytest.mark.parametrize("read", [preferences_in, partial(preferences_in, is_signal=True)])
 def test_what_is_too_long_to_be_read_disallows(read: object) -> None:
     assert callable(read)
     padding = b"train-ai=y, x=" + b"y" * (131_072 - 14)
