@@ -12,7 +12,7 @@ from peers import KOSTER, PROTEGO, ROBOT, Peer, peers
 from report import Table
 from timing import Times, by_turns, micros
 
-from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers import KosterRobotParser
 from scrapy_koster.protocol.reading import RobotsTxt
 from scrapy_koster.protocol.records import parse
 

@@ -10,7 +10,7 @@ from urllib.robotparser import RobotFileParser
 
 from protego import Protego
 
-from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers import KosterRobotParser
 
 ROBOT = "figtree"
 

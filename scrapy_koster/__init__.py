@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.downloader import RobotsDownloader
     from scrapy_koster.crawl.engine.roundrobin import RoundRobinPriorityQueue
     from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-    from scrapy_koster.parsers.koster import KosterRobotParser
-    from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
-    from scrapy_koster.parsers.strictest import StrictestRobotParser
+    from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser
     from scrapy_koster.protocol.usage import Preference, Statement, Usage
     from scrapy_koster.report.extension import RobotsReport
 
@@ -49,10 +47,10 @@ _MODULES = {
     "Addon": "addon",
     "DeferringScheduler": "crawl.components.scheduler",
     "KosterMiddleware": "crawl.components.downloadermiddleware",
-    "KosterRobotParser": "parsers.koster",
+    "KosterRobotParser": "parsers",
     "LinkFilterMiddleware": "crawl.components.linkfilter",
     "Preference": "protocol.usage",
-    "Rfc9309RobotParser": "parsers.rfc9309",
+    "Rfc9309RobotParser": "parsers",
     "RobotsDownloader": "crawl.engine.downloader",
     "RobotsForbidden": "crawl.exceptions",
     "RobotsMetaMiddleware": "crawl.components.spidermiddleware",
@@ -61,7 +59,7 @@ _MODULES = {
     "RobotsUnavailable": "crawl.exceptions",
     "RoundRobinPriorityQueue": "crawl.engine.roundrobin",
     "Statement": "protocol.usage",
-    "StrictestRobotParser": "parsers.strictest",
+    "StrictestRobotParser": "parsers",
     "Usage": "protocol.usage",
     "UsageMiddleware": "crawl.components.usagemiddleware",
 }

@@ -22,8 +22,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import data_path
 
 from scrapy_koster.crawl.engine.private import belonging
-from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
-from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.parsers import Rfc9309RobotParser, StrictestRobotParser
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.nametoken import joined, name_token, names_of
 from scrapy_koster.protocol.override import Override, overrides_of

@@ -34,8 +34,7 @@ from scrapy_koster.crawl.fetching.coding import codings_in
 from scrapy_koster.crawl.fetching.coding import decoded as unpacked
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
-from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.parsers import KosterRobotParser, StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, redirect_target
 from scrapy_koster.protocol.delay import longest_delay, names_delay
 from scrapy_koster.protocol.hazard import watch_of

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
-from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser
 from scrapy_koster.protocol.defect import ParserDefectError, bools_of, checked_parser
 from scrapy_koster.protocol.delay import Delay, delay_of
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers import KosterRobotParser
 from scrapy_koster.protocol.hazard import Cause, Hazard, watch_of
 from scrapy_koster.protocol.reading import Rfc9309
 from scrapy_koster.protocol.rewriting import sent_as

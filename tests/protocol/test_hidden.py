@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
-from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser
 from scrapy_koster.protocol.hazard import Cause, watch_of
 from scrapy_koster.protocol.misspelling import has_only_other_lines, unhidden
 from scrapy_koster.protocol.wording import because_of

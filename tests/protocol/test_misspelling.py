@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
-from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser
 from scrapy_koster.protocol.misspelling import corrected, has_other_record
 from scrapy_koster.protocol.wording import because_of
 

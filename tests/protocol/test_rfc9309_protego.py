@@ -9,7 +9,7 @@ import pytest
 from harness.real_files import File
 from scrapy.robotstxt import ProtegoRobotParser
 
-from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.parsers import StrictestRobotParser
 
 AGENT = re.compile(rb"(?im)^[ \t]*user-agent[ \t]*:[ \t]*([^#\r\n]*?)[ \t]*(?=#|\r|\n|\Z)")
 NAMES = re.compile(rb"(?im)^user-agent: *([a-z_-]+)")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.test import get_crawler
 
-from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers import KosterRobotParser
 from scrapy_koster.protocol.line import Line, is_wide, lines, narrow, whole_lines
 from scrapy_koster.protocol.path import url_path
 from scrapy_koster.protocol.reading import RobotsTxt

@@ -1,1 +1,0 @@
-"""The parsers for KOSTER_PARSER, or for Scrapy's ROBOTSTXT_PARSER."""
