@@ -11,7 +11,7 @@ from scrapy_koster.checker.seen import AGENT, NAME_TOKEN, RULES, Seen, SourceLin
 from scrapy_koster.protocol.line import CONTENT_USAGE, Line
 from scrapy_koster.protocol.path import unescape
 from scrapy_koster.protocol.records import Record
-from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL
+from scrapy_koster.protocol.usage_statements import CONTENT_SIGNAL
 
 _COMPARED_BYTES = 16_000
 """Limit in bytes of the User-agent values in ``_Names``, against hostile files (section 6)."""

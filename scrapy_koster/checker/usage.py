@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from scrapy_koster.checker.seen import Seen, SourceLine
 from scrapy_koster.protocol.line import CONTENT_USAGE
 from scrapy_koster.protocol.usage import KNOWN_LABELS, SIGNAL_LABELS, VALUE_BYTES, tokens_in
-from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, split
+from scrapy_koster.protocol.usage_statements import CONTENT_SIGNAL, split
 
 _WORDS = {CONTENT_USAGE: ("y", "n"), CONTENT_SIGNAL: ("yes", "no", "y", "n")}
 _LABELS = {CONTENT_USAGE: KNOWN_LABELS, CONTENT_SIGNAL: {*KNOWN_LABELS, *SIGNAL_LABELS}}

@@ -30,7 +30,7 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Ask, Obey, Pass, Refuse, next_step, waits
-from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
+from scrapy_koster.protocol.usage_statements import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.signals import robots_retrieved
 from scrapy_koster.storage.port import GRANTED, Claimed

@@ -45,7 +45,7 @@ from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, next_step, waits
-from scrapy_koster.protocol.usage_lines import UsageLines
+from scrapy_koster.protocol.usage_statements import UsageLines
 from scrapy_koster.protocol.verdict import Source
 
 

@@ -50,8 +50,7 @@ from scrapy_koster.protocol.robotsmeta import directives_of, names_for
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in, sitemaps_in
 from scrapy_koster.protocol.usage import Usage, preferences_in
-from scrapy_koster.protocol.usage_lines import usage_lines
-from scrapy_koster.protocol.usage_page import FIELDS, page_statements
+from scrapy_koster.protocol.usage_statements import FIELDS, page_statements, usage_lines
 from scrapy_koster.storage.encoding import decoded, fields_of, known_from, site_named
 
 _ROBOTS = (

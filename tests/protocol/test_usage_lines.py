@@ -8,7 +8,7 @@ import pytest
 
 from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser
 from scrapy_koster.protocol.usage import Usage
-from scrapy_koster.protocol.usage_lines import usage_lines
+from scrapy_koster.protocol.usage_statements import usage_lines
 
 SITE = "http://a.example"
 PARSERS: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
-from scrapy_koster.protocol.usage_page import page_statements
+from scrapy_koster.protocol.usage_statements import page_statements
 
 
 def of_page(html: str, **fields: list[bytes]) -> Usage:

@@ -14,7 +14,7 @@ from scrapy.http import Response
 from scrapy_koster.crawl.components.spidermiddleware import PageMiddleware, html_of
 from scrapy_koster.crawl.config import DAY_SECS, Config
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Statement, Usage
-from scrapy_koster.protocol.usage_page import FIELDS, page_statements
+from scrapy_koster.protocol.usage_statements import FIELDS, page_statements
 
 USAGE = "koster_usage"
 """The key of response.meta with the Usage of the page."""

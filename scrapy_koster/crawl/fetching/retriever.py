@@ -45,7 +45,7 @@ from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Ask, Obey, Step, given_up_at
-from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
+from scrapy_koster.protocol.usage_statements import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import is_news, judged
 
