@@ -30,12 +30,12 @@ from scrapy_koster.audit.naming import Namer
 from scrapy_koster.audit.textlines import BALANCER, COMMON, nginx_format
 from scrapy_koster.audit.w3clines import W3cFormat
 from scrapy_koster.checker.syntax import check
-from scrapy_koster.crawl.fetching.coding import codings_in
-from scrapy_koster.crawl.fetching.coding import decoded as unpacked
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.parsers import KosterRobotParser, StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, redirect_target
+from scrapy_koster.protocol.coding import codings_in
+from scrapy_koster.protocol.coding import decoded as unpacked
 from scrapy_koster.protocol.delay import longest_delay, names_delay
 from scrapy_koster.protocol.hazard import watch_of
 from scrapy_koster.protocol.html_page import page_in_place

@@ -25,8 +25,8 @@ from scrapy_koster.crawl.engine.answer_limit import (
     through_middlewares,
 )
 from scrapy_koster.crawl.engine.private import CANCELLED, MARK
-from scrapy_koster.crawl.fetching.coding import codings_in, decoded, gunzipped
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, conditional_headers
+from scrapy_koster.protocol.coding import codings_in, decoded, gunzipped
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.site import site_of

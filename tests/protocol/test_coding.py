@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scrapy_koster.crawl.fetching.coding import codings_in, decoded, gunzipped
+from scrapy_koster.protocol.coding import codings_in, decoded, gunzipped
 
 RULES = b"User-agent: *\nDisallow: /secret\n" * 20
 MAX_BYTES = 10_000
