@@ -116,7 +116,10 @@ class Failure:
     attempts: int
     """Number of consecutive failed attempts."""
     since: float
-    """Time of the first of these failures, in seconds since the epoch."""
+    """Time of the first of these failures, in seconds since the epoch.
+
+    In memory, a failure of an earlier run has the later time when this run has read the failure.
+    """
     asked: float
     """Time of the last failure, in seconds since the epoch."""
     retry: float

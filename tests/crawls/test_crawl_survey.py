@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
+from time import time
 from typing import Any
 
 import pytest
@@ -17,9 +19,12 @@ from scrapy.settings import Settings
 
 from scrapy_koster.commands import survey
 from scrapy_koster.commands.seeds import Seeds
+from scrapy_koster.commands.subcommand import site_named
 from scrapy_koster.commands.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
+from scrapy_koster.protocol.access import Failure
 from scrapy_koster.report.extension import RobotsReport
 from scrapy_koster.report.numbers import read
+from scrapy_koster.storage.sqlite import SQLiteStorage
 
 RULES = "User-agent: *\nDisallow: /private\nDisallow: /b\n"
 PATHS = ["/", "/private/1", "/private/2", "/public", "/b;x", "/x/../private"]
@@ -129,6 +134,22 @@ async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
     assert sum(requests["refused"].values()) == 50
     assert hanging.asked("/robots.txt") == 1
     assert result.seconds < 10
+
+
+async def test_a_site_that_failed_is_asked_once_when_its_retry_is_due(
+    crawl: Crawl, surveys: Surveys, server: Server
+) -> None:
+    due, early, down = server.site(), server.site(), server.site()
+    down.robots = Reply(503)
+    now = time()
+    with closing(SQLiteStorage(str(crawl.folder / "robots.sqlite3"), "scrapy")) as storage:
+        for site, retry in ((due, now - 1), (early, now + 60), (down, now - 1)):
+            failure = Failure("HTTP 503", 1, now - 60, now - 60, retry, None)
+            storage.put(site_named(site.url()), failure)
+    urls = [*due.urls(2), *early.urls(2), *down.urls(2)]
+    refused = numbers(await surveys.of(urls, ROBOTSTXT_USER_AGENT="scrapy"))["requests"]["refused"]
+    assert refused["unavailable"] == 4
+    assert [site.asked("/robots.txt") for site in (due, early, down)] == [1, 0, 1]
 
 
 # In a project
