@@ -44,6 +44,7 @@ QUIET: dict[str, Any] = {
     "ITEM_PIPELINES": {},
     "JOBDIR": None,
     "KOSTER_REPORT": None,
+    "LOG_STDOUT": False,  # the answer is on standard output
     "TELNETCONSOLE_ENABLED": False,
 }
 

@@ -367,7 +367,8 @@ def test_explain_forbids_what_a_crawl_with_purposes_refuses(robots: Robots) -> N
 def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
     site, down = sites.server.site(), sites.server.down()
     site.robots = SECTION_4
-    settings = {"USER_AGENT": "FigTree/0.1", "FEEDS": {"items.json": {"format": "json"}}}
+    settings: dict[str, Any] = {"USER_AGENT": "FigTree/0.1", "LOG_STDOUT": True}
+    settings["FEEDS"] = {"items.json": {"format": "json"}}
     ran = sites.run("explain", "--json", site.url("/serv"), site.url("/orgo.gif"), **settings)
     assert (ran.status, ran.err) == (1, "")
     assert [(row["allowed"], row["line"]) for row in ran.objects] == [(True, 14), (False, 16)]

@@ -243,6 +243,7 @@ class Answering:
 
 PROJECT = {
     "USER_AGENT": "FigTree/0.1",
+    "LOG_STDOUT": True,
     "ADDONS": {"scrapy_koster.Addon": 500},
     "KOSTER_CRAWL_DELAY": "obey",
     "KOSTER_REPORT": "crawl.html",
