@@ -137,8 +137,7 @@ def _audited(run: Run) -> Result:
     standards = {key: standard for standard, key in STANDARD_KEYS.items()}
     with usage_errors():
         given = nginx_format(opts.log_format) if opts.log_format is not None else None
-    if [*opts.robots, *opts.logs].count("-") > 1:
-        raise UsageError("standard input can be read once: give - once")
+    run.read_once([*opts.robots, *opts.ranges, *opts.logs])
     site = None if opts.site is None else site_named(opts.site)
     versions = [_version(run, text) for text in opts.robots]
     ranges, logs = _ranges(run), _Logs()

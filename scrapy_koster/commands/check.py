@@ -55,6 +55,7 @@ class Check(Subcommand):
         opts, max_bytes = run.opts, run.config.max_bytes
         limit, readings = None if opts.all else FINDINGS_LISTED, _READINGS[opts.reading]
         levels = _LEVELS[: _LEVELS.index(opts.level) + 1]
+        run.read_once(opts.files)
         for name, body, kind in _bodies(run):
             if isinstance(body, str):
                 run.warn(f"{printable(name)}: {body}", NOT_RETRIEVED)

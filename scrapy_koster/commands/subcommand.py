@@ -183,6 +183,11 @@ class Run:
             self.warn(f"{printable(url)}: https is assumed")
         return found
 
+    def read_once(self, names: list[str]) -> None:
+        """Raise UsageError if more than one of *names* is standard input."""
+        if names.count("-") > 1:
+            raise UsageError("standard input can be read once: give - once")
+
     def read(self, name: str) -> bytes:
         """Return the content of a file, or of standard input if *name* is "-".
 

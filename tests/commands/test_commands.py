@@ -646,6 +646,7 @@ def test_cache_makes_no_file_and_tells_of_one_that_fails(robots: Robots, tmp_pat
         ("check", "the following arguments are required: FILE|URL|-"),
         ("check nowhere.txt", "cannot read 'nowhere.txt': No such file or directory; give a file"),
         ("check - --what", "not understood: --what; see scrapy robots check -h"),
+        ("check - -", "standard input can be read once: give - once"),
         ("check http://a/ http:///x", "no site in the URL 'http:///x'"),
         ("explain", "the following arguments are required: URL"),
         ("explain ftp://fict.org/", "not an http or https URL: 'ftp://fict.org/'; write https://"),
