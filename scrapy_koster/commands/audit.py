@@ -140,6 +140,8 @@ def _audited(run: Run) -> Result:
     run.read_once([*opts.robots, *opts.ranges, *opts.logs])
     site = None if opts.site is None else site_named(opts.site)
     versions = [_version(run, text) for text in opts.robots]
+    if len({version.since for version in versions}) < len(versions):
+        raise UsageError("two files apply from the same time; give dates: --robots FILE@DATE")
     ranges, logs = _ranges(run), _Logs()
     with logs.until_interrupted():
         auditor, found = audit(

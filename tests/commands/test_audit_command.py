@@ -133,6 +133,7 @@ def test_exit_statuses(robots: Robots, log: Path, tmp_path: Path) -> None:
         (["--robots", "robots.txt@soon", "access.log"], "Invalid time: 'soon'"),
         (["--robots", "-", "-"], "give - once"),
         (["--robots", "robots.txt", "--ranges", "-", "-"], "give - once"),
+        (["--robots", "robots.txt", "--robots", "new.txt", "access.log"], "--robots FILE@DATE"),
         (["--robots", "robots.txt", "--log-format", "$status", "access.log"], "no time"),
         (["--robots", "robots.txt", "--site", "fict.org", "access.log"], "not an http"),
         (["--robots", "robots.txt", "--ranges", "robots.txt", "access.log"], "operator publishes"),
