@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -22,35 +22,28 @@ from scrapy_koster.protocol.printable import escaped
 _PROGRESS_SECS = 5.0
 
 
-class Output:
-    """Standard output."""
+def print_lines(lines: Iterable[Line]) -> Iterator[str]:
+    """Print *lines* on standard output. If that fails, yield a message, and only make the rest.
 
-    def __init__(self) -> None:
-        self._written = sys.stdout is not None
-        self.failure: str | None = None if self._written else "it is closed"
-        """The reason why writing failed, or None. A pipe without a reader is no failure."""
-
-    def write(self, line: Line) -> None:
-        """Print *line*, unless standard output has failed."""
-        if self._written:
-            encoding = sys.stdout.encoding or "utf-8"
-            text = shown(line, coloured=takes_colours(sys.stdout, os.environ))
-            text = text.encode(encoding, "backslashreplace").decode(encoding)
-            self._try(lambda: print(text))
-
-    def flush(self) -> None:
-        """Write the printed lines, unless standard output has failed."""
-        if self._written:
-            self._try(sys.stdout.flush)
-
-    def _try(self, output: Callable[[], None]) -> None:
+    A pipe without a reader is no failure.
+    """
+    out = sys.stdout
+    if out is None:
+        yield "cannot write to standard output: it is closed"
+    for line in lines:
+        if out is None:
+            continue
+        encoding = out.encoding or "utf-8"
+        text = shown(line, coloured=takes_colours(out, os.environ))
         try:
-            output()
+            # Flushed, so that a failure is known before the end.
+            print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
         except OSError as error:
-            self.failure = None if isinstance(error, BrokenPipeError) else error.strerror
-            self._written = False
             # At exit, Python flushes the rest of the text: into the null device, without an error.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+            out = None
+            if not isinstance(error, BrokenPipeError):
+                yield f"cannot write to standard output: {error.strerror}"
 
 
 def warn(message: str) -> None:

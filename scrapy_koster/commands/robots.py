@@ -10,7 +10,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.archive.record import ArchiveError
-from scrapy_koster.commands.output import Output
+from scrapy_koster.commands.output import print_lines
 from scrapy_koster.commands.subcommand import DOCS, FAILED, NOT_RETRIEVED, Run, choose
 from scrapy_koster.extras import MissingExtraError, need_extra
 from scrapy_koster.protocol.printable import printable
@@ -59,15 +59,14 @@ class RobotsCommand(ScrapyCommand):
     def run(self, args: list[str], opts: Namespace) -> None:  # noqa: ARG002
         """Run the command, and set ``exitcode``."""
         assert self.settings is not None
-        run, output = Run(opts, self.settings), Output()
+        run = Run(opts, self.settings)
         subcommand = self._subcommands[opts.subcommand]
         try:
             if subcommand.extra is not None:
                 need_extra(subcommand.extra, f"scrapy robots {subcommand.name}")
             # The command continues if the reader of a pipe has ended: `cache forget --all | head`.
-            for line in subcommand.run(run):
-                output.write(line)
-            output.flush()
+            for failure in print_lines(subcommand.run(run)):
+                run.warn(failure, FAILED)
         except UsageError as error:
             raise UsageError(printable(str(error), TEXT_CHARS)) from None
         except (ArchiveError, DatabaseError, StorageError) as error:
@@ -77,6 +76,4 @@ class RobotsCommand(ScrapyCommand):
         except Exception:  # noqa: BLE001  # uncaught: exit status 1, which is an answer
             for line in traceback.format_exc().splitlines():
                 run.warn(line, FAILED)
-        if output.failure is not None:
-            run.warn(f"cannot write to standard output: {output.failure}", FAILED)
         self.exitcode = run.status
