@@ -34,7 +34,6 @@ class Seeds:
         """Numbers of lines: in total, blank or comment, invalid, and with a duplicate URL."""
         self.hosts = 0
         """Number of valid lines without a scheme."""
-        self._count = 0
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         self._db.execute(
@@ -43,7 +42,8 @@ class Seeds:
         self._db.execute("BEGIN")
 
     def __len__(self) -> int:
-        return self._count
+        lines, *others = self.counts.values()
+        return lines - sum(others)
 
     def read(self, file: BufferedReader) -> Iterator[str]:
         """Add the lines of *file*. Yield messages about invalid lines, as printable text.
@@ -71,7 +71,6 @@ class Seeds:
         site, url = url_of(text)
         self.hosts += not HAS_SCHEME.match(text)
         added = self._db.execute("INSERT OR IGNORE INTO seeds VALUES (?, ?)", (_number(site), url))
-        self._count += added.rowcount
         self.counts["repeated"] += not added.rowcount
 
     def firsts(self) -> Iterator[tuple[int, str]]:
