@@ -285,11 +285,7 @@ def site_named(url: str) -> Site:
 def sites_named(text: str) -> list[Site]:
     """Return the site of a URL, or the https and http sites of a host. Raises UsageError."""
     urls = [text] if "://" in text else [f"{scheme}://{text}/" for scheme in ("https", "http")]
-    with usage_errors():
-        sites = [site for url in urls if (site := site_of(url))]
-    if not sites:
-        raise UsageError(f"no http or https URL: {text!r}; write https://example.com or a host")
-    return sites
+    return [site_named(url) for url in urls]
 
 
 def time_of(text: str) -> float:
