@@ -275,30 +275,24 @@ class SurveySpider(Spider):
     name = "survey"
     is_survey = True
     """A survey has a report without KOSTER_REPORT, and its log does not list closed sites."""
+    seeds: Seeds
+    progress: Callable[..., object]
+    """Called with three numbers: ``decided`` URLs, ``refused`` URLs, ``sites``."""
+    verdicts: Callable[[str, Verdict | str | None], object]
+    """Called with a URL and its outcome.
 
-    def __init__(
-        self,
-        *,
-        seeds: Seeds,
-        progress: Callable[..., object],
-        verdicts: Callable[[str, Verdict | str | None], object] = lambda *_: None,
-        **kwargs: Any,
-    ) -> None:
-        """*progress* is called with three numbers: ``decided`` URLs, ``refused`` URLs, ``sites``.
+    This is a ``Verdict`` if the URL is refused, None if allowed, or the reason if undecided.
+    """
 
-        *verdicts* is called with a URL and its outcome: a ``Verdict`` if the URL is refused, None
-        if allowed, or the reason as a text if undecided.
-        """
-        super().__init__(**kwargs)
-        self.report_title = f"Survey of {len(seeds)} URLs"
+    def __init__(self, **arguments: Any) -> None:
+        """Set *arguments* as attributes: ``seeds``, ``progress`` and ``verdicts``."""
+        super().__init__(**arguments)
+        self.report_title = f"Survey of {len(self.seeds)} URLs"
         self.began = False
         self.decided = 0
         """Number of decided URLs."""
         self.undecided: Counter[str] = Counter()
         """Numbers of URLs without a decision, by reason."""
-        self._seeds = seeds
-        self._progress = progress
-        self._verdicts = verdicts
         self._sites = self._refused = self._under_way = 0
         self._settled: list[tuple[int, str]] = []
         """Sites whose other URLs can be requested now: the number and the first URL."""
@@ -306,7 +300,7 @@ class SurveySpider(Spider):
     async def start(self) -> AsyncIterator[Request]:
         """Yield the requests. URLS_AT_ONCE requests at most are under way, to bound the memory."""
         self.began = True
-        firsts, clock = self._seeds.firsts(), clock_of(self.crawler)
+        firsts, clock = self.seeds.firsts(), clock_of(self.crawler)
         rest: Iterator[str] = iter(())
         # Without asyncio, the engine would log the CancelledError that ends start().
         with suppress(CancelledError):
@@ -316,7 +310,7 @@ class SurveySpider(Spider):
                 elif url := next(rest, None):
                     yield self._request(url)
                 elif self._settled:
-                    rest = self._seeds.rest(*self._settled.pop())
+                    rest = self.seeds.rest(*self._settled.pop())
                 elif seed := next(firsts, None):
                     yield self._request(seed[1], seed=seed)
                 elif self._under_way:
@@ -344,7 +338,7 @@ class SurveySpider(Spider):
 
     def _ended(self, request: Request, outcome: Verdict | str | None) -> None:
         """Count the URL of *request* by *outcome*, and call ``verdicts`` with both."""
-        self._verdicts(request.url, outcome)
+        self.verdicts(request.url, outcome)
         self._under_way -= 1
         if isinstance(outcome, str):
             self.undecided[outcome] += 1
@@ -354,4 +348,4 @@ class SurveySpider(Spider):
         if seed := request.cb_kwargs.get("seed"):
             self._sites += 1
             self._settled.append(seed)
-        self._progress(decided=self.decided, sites=self._sites, refused=self._refused)
+        self.progress(decided=self.decided, sites=self._sites, refused=self._refused)

@@ -45,7 +45,7 @@ class Surveys:
         shown = self.shown = {"decided": 0}
         given = {**settings, **SURVEY_SETTINGS}
         given["ADDONS"] = survey_addons(Settings(settings))
-        arguments = {"seeds": seeds, "progress": shown.update}
+        arguments = {"seeds": seeds, "progress": shown.update, "verdicts": lambda *_: None}
         return self._crawl.start(SurveySpider, robots=None, settings=given, arguments=arguments)
 
     async def of(self, urls: list[str], **settings: Any) -> CrawlResult:
