@@ -19,8 +19,7 @@ from scrapy_koster.audit.judging import Files, Version
 from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.result import Result, violated_rules
 from scrapy_koster.audit.textlines import nginx_format
-from scrapy_koster.commands.output import opened, progress_of
-from scrapy_koster.commands.style import Line, counted, green, red, table
+from scrapy_koster.commands.output import Line, counted, green, opened, progress_of, red, table
 from scrapy_koster.commands.subcommand import (
     JSON,
     NOT_RETRIEVED,

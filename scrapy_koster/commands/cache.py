@@ -12,7 +12,7 @@ from typing import Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.style import Line, dim, table
+from scrapy_koster.commands.output import Line, dim, table
 from scrapy_koster.commands.subcommand import JSON, Run, Subcommand, argument, choose, sites_named
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.access import Failure, Known, last_copy

@@ -9,7 +9,7 @@ from typing import Any
 from scrapy_koster.checker.checks import BOTH, Severity
 from scrapy_koster.checker.syntax import FINDINGS_LISTED, Finding, check
 from scrapy_koster.commands.lookup import NO_ANSWER, Basis
-from scrapy_koster.commands.style import Line, Part, bold, counted, cyan, dim, green, red, yellow
+from scrapy_koster.commands.output import Line, Part, bold, counted, cyan, dim, green, red, yellow
 from scrapy_koster.commands.subcommand import JSON, NOT_RETRIEVED, Run, Subcommand, argument, is_url
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.printable import printable

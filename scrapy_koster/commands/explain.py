@@ -10,7 +10,7 @@ from typing import Any
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.lookup import NO_ANSWER, Basis, archived_basis, basis_of
-from scrapy_koster.commands.style import Line, bold, dim, green, red, yellow
+from scrapy_koster.commands.output import Line, bold, dim, green, red, yellow
 from scrapy_koster.commands.subcommand import (
     AGENT,
     ARCHIVE,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.archive.history import Version, changes, versions
 from scrapy_koster.archive.record import Outcome
-from scrapy_koster.commands.style import Line, bold, dim, green, red, table
+from scrapy_koster.commands.output import Line, bold, dim, green, red, table
 from scrapy_koster.commands.subcommand import ARCHIVE, JSON, Run, Subcommand, argument, sites_named
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import lines, narrow

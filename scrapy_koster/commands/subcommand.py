@@ -21,8 +21,7 @@ from scrapy.settings import Settings
 from scrapy.utils.spider import DefaultSpider
 
 from scrapy_koster.commands.lookup import QUIET, Basis, LookupSpider
-from scrapy_koster.commands.output import file_errors, opened, warn
-from scrapy_koster.commands.style import Line
+from scrapy_koster.commands.output import Line, file_errors, opened, warn
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.extras import need_extra
 from scrapy_koster.protocol.nametoken import name_token

@@ -20,9 +20,8 @@ from twisted.python.failure import Failure
 
 from scrapy_koster.commands.explain import outcome_of
 from scrapy_koster.commands.lookup import QUIET
-from scrapy_koster.commands.output import opened, progress_of
+from scrapy_koster.commands.output import Line, counted, opened, progress_of, table
 from scrapy_koster.commands.seeds import Seeds
-from scrapy_koster.commands.style import Line, counted, table
 from scrapy_koster.commands.subcommand import (
     AGENT,
     FAILED,

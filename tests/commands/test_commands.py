@@ -24,7 +24,7 @@ from harness.replies import Reply, redirect
 from harness.sizes import so_many
 from harness.storages import SHARED, Place, place_of
 
-from scrapy_koster.commands.style import takes_colours
+from scrapy_koster.commands.output import takes_colours
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import utc
