@@ -1,7 +1,5 @@
 """The add-on, which enables scrapy-koster by one line in settings.py."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The extras of the package: dependencies that only some features need."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 _MODULES = {"archive": ("warcio",), "tools": ("crawleruseragents", "jinja2")}

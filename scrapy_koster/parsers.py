@@ -1,7 +1,5 @@
 """The parsers for KOSTER_PARSER, or for Scrapy's ROBOTSTXT_PARSER."""
 
-from __future__ import annotations
-
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from typing_extensions import Self

@@ -9,8 +9,6 @@
 The new records of an attempt are written in one call, the outcome last.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Reads the results about a site from a folder of WARC files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

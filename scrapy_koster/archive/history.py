@@ -1,7 +1,5 @@
 """The versions of a site's robots.txt, and the changes between versions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher

@@ -4,8 +4,6 @@ A line is the key of a URL (SURT), a time in 14 digits, and JSON. The first line
 indexed file. If the file has another size, the index is outdated and made again.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

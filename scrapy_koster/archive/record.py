@@ -1,7 +1,5 @@
 """The values of an archive: an attempt to retrieve a robots.txt, and a record."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

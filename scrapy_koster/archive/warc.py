@@ -1,7 +1,5 @@
 """WARC records in gzip members, written and read by warcio (the extra ``archive``)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime, timezone

@@ -1,7 +1,5 @@
 """A WARC file that grows record by record."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Reads the lines of a log as visits (requests), and counts unreadable lines."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """Addresses of clients: masked, and compared with the published ranges of robots."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache

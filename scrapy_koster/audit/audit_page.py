@@ -1,7 +1,5 @@
 """The page of an audit: the result in sentences and tables, in the layout of a report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any

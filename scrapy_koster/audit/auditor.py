@@ -1,7 +1,5 @@
 """The audit: counts visits by robot, in bounded memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

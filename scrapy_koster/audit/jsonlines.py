@@ -1,7 +1,5 @@
 """Reads logs of JSON lines: Caddy, nginx (escape=json), Cloudflare, Traefik, Google Cloud."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, TypeAlias
 

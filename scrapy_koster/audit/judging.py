@@ -1,7 +1,5 @@
 """Decides about requests of robots, and which copies of the file a robot may still use."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The kinds of robots, and documented exceptions of robots in choosing a record."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from enum import Enum
 

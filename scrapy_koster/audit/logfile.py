@@ -1,7 +1,5 @@
 """A log on the disk or on standard input, compressed or not, as pieces of whole lines."""
 
-from __future__ import annotations
-
 import lzma
 import zlib
 from bz2 import BZ2File

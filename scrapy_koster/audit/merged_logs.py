@@ -1,7 +1,5 @@
 """The visits of several logs in the order of time."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import itemgetter

@@ -1,7 +1,5 @@
 """Finds the robot in a User-Agent header: by the robots.txt, by a list, or by the header."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator
 from enum import Enum

@@ -1,7 +1,5 @@
 """The result of an audit as an object, for JSON, tables and the page."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads text logs: common, combined, with a virtual host, of AWS, or in a format of nginx."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from operator import itemgetter

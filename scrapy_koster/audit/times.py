@@ -1,7 +1,5 @@
 """The times of a log, as seconds since the epoch."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta, timezone
 from typing import TypeAlias

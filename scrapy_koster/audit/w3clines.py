@@ -1,7 +1,5 @@
 """Logs in the extended format of the W3C, with a line of field names: IIS, CloudFront."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from operator import itemgetter

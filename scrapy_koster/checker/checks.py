@@ -1,7 +1,5 @@
 """The kinds of findings of the syntax checker, by code."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """The line that RFC 9309 uses, for findings about lines that the draft reads differently."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 
 from scrapy_koster.checker.record import instructions

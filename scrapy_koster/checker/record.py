@@ -1,7 +1,5 @@
 """Findings about several lines of a robots.txt: outside of records, in records, between records."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Findings about a single line of a /robots.txt."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

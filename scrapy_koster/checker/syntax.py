@@ -5,8 +5,6 @@ expects, and lines with different meanings in the draft and RFC 9309. The checke
 of a crawl, so the findings agree with the decisions of a crawl.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 

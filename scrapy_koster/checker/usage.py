@@ -1,7 +1,5 @@
 """Findings about a Content-Usage or Content-Signal line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """``scrapy robots audit``: finds robots that disobeyed a robots.txt, in the log of a server."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``scrapy robots cache``: the copies in the configured storage."""
 
-from __future__ import annotations
-
 import json
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator

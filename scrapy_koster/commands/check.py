@@ -1,7 +1,5 @@
 """``scrapy robots check``: the findings of the syntax checker in files."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """``scrapy robots explain``: the verdict on a URL, and the lines that decide."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from time import time

@@ -4,8 +4,6 @@ Writing fails if a disk is full or a pipe has no reader. Commands write to the t
 this module, which escapes text from the network.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

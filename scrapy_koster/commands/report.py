@@ -1,7 +1,5 @@
 """``scrapy robots report``: the page about a crawl, from the data that the crawl has saved."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``scrapy robots``: parses the arguments, and runs a command."""
 
-from __future__ import annotations
-
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Reads a list of URLs and hosts, one per line. The list can be long and have invalid lines."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Iterator

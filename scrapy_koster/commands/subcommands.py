@@ -1,7 +1,5 @@
 """The commands of ``scrapy robots``, by name."""
 
-from __future__ import annotations
-
 from scrapy_koster.commands.audit import Audit
 from scrapy_koster.commands.cache import Cache
 from scrapy_koster.commands.check import Check

@@ -1,7 +1,5 @@
 """The parts of a crawl: components, decisions, sites, fetching and waiting requests."""
 
-from __future__ import annotations
-
 import re
 
 import scrapy

@@ -4,8 +4,6 @@ Scrapy builds its components separately, in its own order, and passes only the c
 component builds the objects of the crawl. Later components get the same objects (``assembly_of``).
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ plain ``float`` in seconds since the epoch (``Clock.epoch``). Waits inside this 
 ``Instant`` of the monotonic clock (``Clock.now``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Awaitable, Callable
 from time import monotonic, time

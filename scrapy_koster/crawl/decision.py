@@ -6,8 +6,6 @@ explain`` and ``survey``, and a crawl from the HTTP cache also use ``decide``. S
 because a forbidden request does not wait for the turn of its host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

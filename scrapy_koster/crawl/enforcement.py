@@ -6,8 +6,6 @@ middlewares may change the request. If a page comes from another URL, because a 
 follows redirects as a browser does, this URL is decided, too (``check_final_url``).
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from weakref import WeakKeyDictionary
 

@@ -1,7 +1,5 @@
 """The errors of requests that may not be sent."""
 
-from __future__ import annotations
-
 from scrapy.exceptions import IgnoreRequest
 
 from scrapy_koster.protocol.verdict import Verdict

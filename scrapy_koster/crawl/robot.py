@@ -1,7 +1,5 @@
 """The names of the robot, for decisions and in the User-Agent header (3.2.1)."""
 
-from __future__ import annotations
-
 import re
 from weakref import WeakKeyDictionary
 

@@ -5,8 +5,6 @@ stops at the start with an error that has the name, and no page is fetched. Othe
 up when used. Without such a name, a single feature does not work.
 """
 
-from __future__ import annotations
-
 from operator import attrgetter
 
 import scrapy

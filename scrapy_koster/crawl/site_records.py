@@ -1,7 +1,5 @@
 """The states of sites by URL, in bounded memory."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress

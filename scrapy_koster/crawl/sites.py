@@ -9,8 +9,6 @@ wait there. So while requests wait in place, the downloader is checked twice a s
 idle if the downloader has no other requests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

@@ -25,8 +25,6 @@ and raises KeyError. docs/architecture.md shows the table, which ``python -m har
 prints, with tests/ on the path.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial

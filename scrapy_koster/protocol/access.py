@@ -4,8 +4,6 @@
 (step.py) decides whether a request to the site goes on, waits or is refused.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Scrapy accepts a compressed body that was cut, and decodes the received part. Th
 would not be obeyed. So bodies are decoded here, and a body without its end is a failure.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 

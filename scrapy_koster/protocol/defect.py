@@ -1,7 +1,5 @@
 """Wrong results and errors of a project's own parser. Only the result True allows a URL."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeAlias, TypeVar

@@ -3,8 +3,6 @@
 Neither standard has these fields. Both standards allow extensions (3.2).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable

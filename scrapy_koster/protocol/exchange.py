@@ -1,7 +1,5 @@
 """The requests and responses of a /robots.txt, and the digest of a body."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from hashlib import sha256

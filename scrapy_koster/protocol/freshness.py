@@ -1,7 +1,5 @@
 """3.4, expiration: how long a copy is fresh, and when a failure may be retried."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from datetime import timezone

@@ -1,7 +1,5 @@
 """HTML pages in place of a /robots.txt."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

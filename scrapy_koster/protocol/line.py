@@ -5,8 +5,6 @@ CR, LF or CRLF at the end. The letters and numbers (B1, B7, ...) are the rows of
 decision table in docs/semantics.md.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Iterable, Iterator

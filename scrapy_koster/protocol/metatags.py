@@ -3,8 +3,6 @@
 The page is read by section 13.2 of the HTML standard, but no tree is built.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

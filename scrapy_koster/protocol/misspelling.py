@@ -4,8 +4,6 @@ Neither standard has such lines. Only ``Strictest`` obeys such lines, to forbid 
 spellings are listed in docs/semantics.md.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

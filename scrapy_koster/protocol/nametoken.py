@@ -1,7 +1,5 @@
 """3.2.1: the name token by which a robot identifies itself."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import Any

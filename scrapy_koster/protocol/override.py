@@ -5,8 +5,6 @@ decides only on paths. A site that is closed by 401 or 403, or because its robot
 unavailable, stays closed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

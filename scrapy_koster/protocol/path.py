@@ -1,7 +1,5 @@
 """3.2.2: the path portion of a URL, and how the two standards compare paths."""
 
-from __future__ import annotations
-
 _HEX = "0123456789ABCDEFabcdef"
 _OCTETS = {high + low: chr(int(high + low, 16)) for high in _HEX for low in _HEX}
 

@@ -1,7 +1,5 @@
 """The settings for the meaning of an answer to GET /robots.txt."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """Section 6: text from a server, made harmless for logs and terminals."""
 
-from __future__ import annotations
-
 _ERROR_CHARS = 1000
 
 

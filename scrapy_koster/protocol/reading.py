@@ -1,7 +1,5 @@
 """Whether a robot may access a URL, and which line decides: by the draft, RFC 9309, or both."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

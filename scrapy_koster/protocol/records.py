@@ -4,8 +4,6 @@ The letters and numbers in the comments (A1, B12, ...) are the rows of the
 decision table in docs/semantics.md, for questions that the draft leaves open.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache

@@ -17,8 +17,6 @@ matter: handlers change between versions of a library, and many servers resolve 
 the handler does not.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -7,8 +7,6 @@ The quoted text ("Spiders and Robots Exclusion") has META tags only. X-Robots-Ta
 the present-day equivalent in the HTTP header.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias

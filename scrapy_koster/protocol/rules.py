@@ -5,8 +5,6 @@
 most octets", and of equal rules Allow "SHOULD be used".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache

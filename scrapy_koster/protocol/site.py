@@ -1,7 +1,5 @@
 """3.1: a site is the scheme, host and port of one /robots.txt."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit

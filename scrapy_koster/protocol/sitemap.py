@@ -3,8 +3,6 @@
 Neither standard has this field. Both standards allow extensions (3.2).
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from itertools import islice
 from urllib.parse import urljoin

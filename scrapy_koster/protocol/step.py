@@ -1,7 +1,5 @@
 """3.1, 3.4: the next step of a request, by the copy or failure of the site."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import TypeAlias

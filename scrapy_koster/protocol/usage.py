@@ -6,8 +6,6 @@ lack consensus, so statements keep their text and unknown labels. Version 08, of
 not followed, except for the label "ai-use".
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum

@@ -9,8 +9,6 @@ Report of 2024). The words "noai" and "noimageai" of the robots META tag and of 
 no standard.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property

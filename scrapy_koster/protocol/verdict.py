@@ -1,7 +1,5 @@
 """The answer to "may this URL be fetched?", with the reasons."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum

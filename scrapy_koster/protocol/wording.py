@@ -1,7 +1,5 @@
 """Rulings, lines and times in words and in JSON. Text from the network is escaped and cut."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The changes between the crawls of two reports."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import dataclass
 

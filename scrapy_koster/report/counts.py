@@ -1,7 +1,5 @@
 """Counts the events of a crawl, as rows of the file of the report."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from random import randrange

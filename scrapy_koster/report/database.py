@@ -1,7 +1,5 @@
 """The SQLite file of a report: written in batches while the crawl runs, read at any time."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress

@@ -1,7 +1,5 @@
 """The extension that collects and writes the report of a crawl (KOSTER_REPORT)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from contextlib import ExitStack, closing, suppress

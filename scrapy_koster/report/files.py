@@ -1,7 +1,5 @@
 """The stored robots.txt files that the page of a report shows."""
 
-from __future__ import annotations
-
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable

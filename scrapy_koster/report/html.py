@@ -1,7 +1,5 @@
 """Makes a page: one HTML file that needs no network, with tables that its script shows."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

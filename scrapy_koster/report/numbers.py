@@ -1,7 +1,5 @@
 """The exact numbers of a report, from its file."""
 
-from __future__ import annotations
-
 import csv
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping

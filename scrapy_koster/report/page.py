@@ -1,7 +1,5 @@
 """The page of a report, from the data of a crawl."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The tables of the page: the columns, and the queries of the rows."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping
 from typing import Any

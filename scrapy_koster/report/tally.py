@@ -1,7 +1,5 @@
 """The tables of a report's file, and the rows that have not been written yet."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from scrapy_koster.protocol.standing import Ground, Standing

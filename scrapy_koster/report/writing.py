@@ -1,7 +1,5 @@
 """Writes a page whole or not at all, and leaves symlinks, devices and pipes in place."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

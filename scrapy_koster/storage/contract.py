@@ -12,8 +12,6 @@ raises AssertionError. If processes cannot share your storage, for example a sto
 function has to return the same object for every call with the same robot.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -4,8 +4,6 @@ Other programs may be able to write to a storage, so every field is checked. The
 are never run as code.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

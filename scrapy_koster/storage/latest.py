@@ -1,7 +1,5 @@
 """Compares copies and failures by time, and adapts stored ones to today's settings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from scrapy_koster.protocol.access import (

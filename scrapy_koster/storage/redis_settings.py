@@ -1,7 +1,5 @@
 """The settings of RedisStorage. This module does not need redis-py, which is optional."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The downloader middleware, which allows or refuses requests."""
 
-from __future__ import annotations
-
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware

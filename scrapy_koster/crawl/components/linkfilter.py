@@ -1,7 +1,5 @@
 """The spider middleware that drops forbidden links before they are queued (KOSTER_FILTER_LINKS)."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any

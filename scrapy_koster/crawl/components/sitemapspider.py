@@ -1,7 +1,5 @@
 """A mixin for SitemapSpider that uses the crawl's copies of robots.txt."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any

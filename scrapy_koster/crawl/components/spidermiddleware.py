@@ -1,7 +1,5 @@
 """What our spider middlewares share, and the one for robots META tags and X-Robots-Tag headers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The spider middleware for usage preferences of pages."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

@@ -3,8 +3,6 @@
 If that release is ``OLDEST_SCRAPY``, remove the name from this module.
 """
 
-from __future__ import annotations
-
 from scrapy import signals
 
 # Scrapy 2.18: on an older Scrapy the signal has no receivers.

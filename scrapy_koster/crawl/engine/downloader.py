@@ -3,8 +3,6 @@
 The setting DOWNLOADER is Scrapy's extension point for this, so no method of Scrapy is replaced.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 

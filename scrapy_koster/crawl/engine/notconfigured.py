@@ -6,8 +6,6 @@ own middleware, so the crawl would obey no rules. Only settings can disable our 
 module or Scrapy stops the crawl.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Access to undocumented parts of Scrapy 2.17 to 2.19."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection

@@ -1,7 +1,5 @@
 """A priority queue like Scrapy's, which does not slow down with the number of hosts."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any

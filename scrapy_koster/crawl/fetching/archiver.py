@@ -1,7 +1,5 @@
 """Writes the robots.txt of a crawl to the archive (KOSTER_ARCHIVE)."""
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Fetches the robots.txt of a site: redirects, the time limit, and errors."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress

@@ -10,8 +10,6 @@ A fetch holds a socket. Sites that have failed may hang again, so they share a q
 sockets. The other sites share the rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import InitVar, dataclass, field

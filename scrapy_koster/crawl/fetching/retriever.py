@@ -1,7 +1,5 @@
 """Retrieves the robots.txt of sites: from the storage first, then from the site."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from functools import partial

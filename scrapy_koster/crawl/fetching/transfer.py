@@ -1,7 +1,5 @@
 """Sends the requests of a fetch, and reads the answers in the responses."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any

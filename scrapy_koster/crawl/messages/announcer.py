@@ -1,7 +1,5 @@
 """Logs and counts the changes of sites."""
 
-from __future__ import annotations
-
 from pydispatch.dispatcher import getAllReceivers
 from scrapy import Request
 from scrapy.crawler import Crawler

@@ -1,7 +1,5 @@
 """The log of a crawl. Text from the network is made printable (section 6)."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 

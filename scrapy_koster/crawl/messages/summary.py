@@ -1,7 +1,5 @@
 """The first and the last messages of a crawl: the settings in force, and the results."""
 
-from __future__ import annotations
-
 from collections import Counter
 from enum import Enum
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """The delay that the robots.txt of a site requests, within the limits of the settings."""
 
-from __future__ import annotations
-
 from scrapy.crawler import Crawler
 
 from scrapy_koster.crawl.config import Config

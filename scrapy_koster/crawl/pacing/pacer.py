@@ -14,8 +14,6 @@ from 0.5 s after sending if that is earlier: by then, the site has received the 
 robots.txt, the delay always counts from the response.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace

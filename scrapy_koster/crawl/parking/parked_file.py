@@ -1,7 +1,5 @@
 """Parked requests in the SQLite file that a JOBDIR keeps."""
 
-from __future__ import annotations
-
 import pickle
 import sqlite3
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Requests that wait in the scheduler, in the queues of their sites or hosts."""
 
-from __future__ import annotations
-
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field

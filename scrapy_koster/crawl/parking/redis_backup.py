@@ -11,8 +11,6 @@ of scrapy-redis. Connecting and reading wait for a second at most, except with o
 pools than that of the client's default, such as those of a Sentinel or a Cluster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from secrets import token_hex
