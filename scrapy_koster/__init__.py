@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scrapy_koster.addon import Addon
     from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
-    from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
     from scrapy_koster.crawl.components.scheduler import DeferringScheduler
     from scrapy_koster.crawl.components.sitemapspider import RobotsSitemapMixin
-    from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
+    from scrapy_koster.crawl.components.spidermiddleware import (
+        LinkFilterMiddleware,
+        RobotsMetaMiddleware,
+    )
     from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
     from scrapy_koster.crawl.engine.downloader import RobotsDownloader
     from scrapy_koster.crawl.engine.roundrobin import RoundRobinPriorityQueue
@@ -48,7 +50,7 @@ _MODULES = {
     "DeferringScheduler": "crawl.components.scheduler",
     "KosterMiddleware": "crawl.components.downloadermiddleware",
     "KosterRobotParser": "parsers",
-    "LinkFilterMiddleware": "crawl.components.linkfilter",
+    "LinkFilterMiddleware": "crawl.components.spidermiddleware",
     "Preference": "protocol.usage",
     "Rfc9309RobotParser": "parsers",
     "RobotsDownloader": "crawl.engine.downloader",

@@ -11,13 +11,15 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from typing_extensions import Self
 
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.scheduler import DeferringScheduler
-from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.crawl.components.spidermiddleware import (
+    LinkFilterMiddleware,
+    RobotsMetaMiddleware,
+)
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import FALLBACK_SCHEDULER
+from scrapy_koster.crawl.enforcement import not_disabled
 from scrapy_koster.crawl.engine.downloader import checking_downloader
-from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.fetching.lookahead import socket_limit
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.printable import printable

@@ -1,7 +1,7 @@
 """A WARC file that grows record by record."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -23,13 +23,13 @@ class Writer:
     The operating system has each written record, so a record survives a killed process.
     """
 
-    def __init__(self, folder: str, info: Callable[[str], Record], *, began: float) -> None:
-        """*info* returns the warcinfo record for the name of a file. No file is created yet.
+    def __init__(self, folder: str, info: bytes, *, began: float) -> None:
+        """*info* is the block of the warcinfo record of each file. No file is created yet.
 
         *began* is the start of the crawl in seconds since the epoch, for the names of files.
         """
         self._folder = Path(folder)
-        self._info = info
+        self._info, self._began = info, began
         time = datetime.fromtimestamp(began, timezone.utc)
         stem = f"koster-{time:%Y%m%dT%H%M%SZ}-{token_hex(4)}"
         self._names = (f"{stem}-{number:05}{WARC_SUFFIX}" for number in count())
@@ -80,7 +80,9 @@ class Writer:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
         self._file = os.open(self._path, flags, 0o600)
         self._size, self._index = 0, []
-        info = self._info(name)
+        more = {"WARC-Filename": name}
+        fields = "application/warc-fields"
+        info = Record("warcinfo", self._began, self._info, fields, more=more)
         self._info_id = info.id
         return self._file, [info, *records]
 

@@ -6,7 +6,8 @@ middlewares may change the request. If a page comes from another URL, because a 
 follows redirects as a browser does, this URL is decided, too (``check_final_url``).
 """
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from weakref import WeakKeyDictionary
 
 from scrapy import Request
@@ -19,7 +20,6 @@ from scrapy_koster import signals
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.decision import Decision, decide
-from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
@@ -143,15 +143,14 @@ class Enforcement:
         try:
             self.enforce(ended, state, self._parts.robot.name_of(request), step)
         except IgnoreRequest:
-            if self._log.is_first("final URL"):
-                self._log.warning(
-                    "%(request)s ended at %(url)s, which its robots.txt does not allow. The page"
-                    " was fetched, because the download handler follows redirects by itself, as a"
-                    " browser does. Its response is refused. This is logged once. See"
-                    " docs/ecosystem.md",
-                    request=request,
-                    url=url,
-                )
+            self._log.warning_once(
+                "%(request)s ended at %(url)s, which its robots.txt does not allow. The page"
+                " was fetched, because the download handler follows redirects by itself, as a"
+                " browser does. Its response is refused. This is logged once. See"
+                " docs/ecosystem.md",
+                request=request,
+                url=url,
+            )
             raise
         self.stated[request] = self.stated.get(ended, ())
 
@@ -253,6 +252,25 @@ class Enforcement:
         else:
             self._stats.inc_value("robotstxt/forbidden")
             self._stats.inc_value(f"koster/forbidden/{verdict.ground.value}")
+
+
+@contextmanager
+def not_disabled(component: str) -> Iterator[None]:
+    """Return a context that raises RuntimeError in place of NotConfigured, to stop the crawl.
+
+    Scrapy removes a component that raises NotConfigured, and crawls on. The add-on has removed
+    Scrapy's own middleware, so the crawl would obey no rules. Only settings can disable our
+    components (ROBOTSTXT_OBEY = False, KOSTER_PAGE_DIRECTIVES = []). NotConfigured from a parser,
+    an imported module or Scrapy stops the crawl. The message names *component*.
+    """
+    try:
+        yield
+    except NotConfigured as error:
+        raise RuntimeError(
+            f"{component} cannot be built: a part of it raised NotConfigured({str(error)!r}). The"
+            " crawl stops, because it would not obey robots.txt. Fix the part that the traceback"
+            " names, or set ROBOTSTXT_OBEY = False."
+        ) from error
 
 
 class Component:

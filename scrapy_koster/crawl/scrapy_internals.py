@@ -10,6 +10,7 @@ from operator import attrgetter
 import scrapy
 from scrapy.crawler import Crawler
 
+_HANDLERS = "scrapy.core.downloader.handlers.DownloadHandlers"
 NEEDED = {
     # To see whether a crawl closes or belongs to `scrapy shell`, and to call the scheduler.
     "engine._slot": "scrapy.core.engine.ExecutionEngine",
@@ -22,10 +23,8 @@ NEEDED = {
     "engine.downloader.active": "scrapy.core.downloader.Downloader",
     # To check a request when it is sent, and to limit the headers that a handler receives.
     "engine.downloader.handlers": "scrapy.core.downloader.Downloader",
-    "engine.downloader.handlers.download_request_async": (
-        "scrapy.core.downloader.handlers.DownloadHandlers"
-    ),
-    "engine.downloader.handlers._get_handler": "scrapy.core.downloader.handlers.DownloadHandlers",
+    "engine.downloader.handlers.download_request_async": _HANDLERS,
+    "engine.downloader.handlers._get_handler": _HANDLERS,
     # To send a request for a robots.txt in the same way as a request for a page.
     "engine.downloader.middleware": "scrapy.core.downloader.Downloader",
     "engine.downloader.middleware.download_async": (

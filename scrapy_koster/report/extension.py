@@ -92,14 +92,13 @@ class RobotsReport:
                 self.counts.tally.put("about", name, value=value)
             self._writer.write(self.counts.tally)
         except Exception as error:  # noqa: BLE001  # the crawl goes on without the report
-            if self._log.is_first("data"):
-                self._log.warning(
-                    "The data of the report cannot be written to %(path)s: %(error)s. The crawl"
-                    " goes on and tries again. Until then, counts are kept in memory, for 10,000"
-                    " sites at most. This is logged once. Free space, or make the folder writable",
-                    path=self.database,
-                    error=error,
-                )
+            self._log.warning_once(
+                "The data of the report cannot be written to %(path)s: %(error)s. The crawl"
+                " goes on and tries again. Until then, counts are kept in memory, for 10,000"
+                " sites at most. This is logged once. Free space, or make the folder writable",
+                path=self.database,
+                error=error,
+            )
 
     def _about(self) -> dict[str, object]:
         """Return the facts about the crawl for the page, by name."""

@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, reactor_settings
+from harness.crawling import Crawl
 from harness.replies import Reply, Reset
 from harness.server import Server, Site
-from scrapy import Request, Spider, signals
-from scrapy.exceptions import CloseSpider
-from scrapy.utils.test import get_crawler
-
-from scrapy_koster import KosterMiddleware, RobotsForbidden
 
 RULES = "User-agent: *\nDisallow: /private\n"
 FORBIDDEN = "robotstxt_forbidden"
@@ -58,15 +53,3 @@ async def test_a_failure_of_a_robots_txt_is_no_other_reason(crawl: Crawl, site: 
     result = await crawl(urls=[site.url("/private")], settings={"KOSTER_DEFER_FIRST_SECS": 0.2})
     assert site.asked("/robots.txt") == 2
     assert result.finish_reason == FORBIDDEN
-
-
-def test_an_error_of_start_is_not_that() -> None:
-    crawler = get_crawler(Spider, {**reactor_settings(), "ROBOTSTXT_OBEY": True})
-    middleware = KosterMiddleware.from_crawler(crawler)
-    middleware.process_exception(Request("data:,a"), RobotsForbidden(None))  # type: ignore[arg-type]
-    crawler.signals.send_catch_log(signals.spider_error, response=object())  # of an errback
-    [(_, raised)] = crawler.signals.send_catch_log(signals.spider_idle)
-    assert isinstance(raised.value, CloseSpider)
-    crawler.signals.send_catch_log(signals.spider_error, response=None)
-    [(_, raised)] = crawler.signals.send_catch_log(signals.spider_idle)
-    assert raised is None

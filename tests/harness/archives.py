@@ -25,9 +25,7 @@ NOW = 1.8e9
 BODY = b"User-agent: *\nDisallow: /a\n"
 
 
-def info(name: str) -> Record:
-    block = b"software: tests\r\nkoster-settings: {}\r\n"
-    return Record("warcinfo", NOW, block, "application/warc-fields", more={"WARC-Filename": name})
+INFO = b"software: tests\r\nkoster-settings: {}\r\n"
 
 
 def site_of(number: int) -> Site:
@@ -45,7 +43,7 @@ def attempt(site: Site, body: bytes = BODY, now: float = NOW) -> Attempt:
 
 
 def evidence(folder: Path) -> Evidence:
-    return Evidence(Writer(str(folder), info, began=NOW), began=NOW)
+    return Evidence(Writer(str(folder), INFO, began=NOW), began=NOW)
 
 
 HTTP = {"request", "response", "revisit"}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from scrapy_koster.crawl.engine.private import SendingHooks
 from scrapy_koster.crawl.pacing.pacer import Host
 from scrapy_koster.crawl.parking.parked_requests import SiteQueue
 from scrapy_koster.crawl.states import SiteState
@@ -21,7 +22,7 @@ FILES = sorted(
     if path.relative_to(PACKAGE).parts[0] not in WITHOUT_SCRAPY
 )
 
-RECORDS: tuple[Any, ...] = (SiteState, Host, SiteQueue)
+RECORDS: tuple[Any, ...] = (SiteState, Host, SiteQueue, SendingHooks)
 """What is known and counted of a site, a host, a queue: no collaborator of anybody."""
 
 OF_SCRAPY = {
@@ -30,7 +31,7 @@ OF_SCRAPY = {
         "parser.formatter_class", "parser.epilog", "parser.allow_abbrev", "opts.set",
     },
     "crawl/engine/answer_limit.py": {"own_handler._pool"},
-    "crawl/components/linkfilter.py": {"failure.request"},
+    "crawl/components/spidermiddleware.py": {"failure.request"},
 }  # fmt: skip
 """Attributes of what Scrapy has, for which there is no other way, and of copies of it; and of small
 records of the same file.

@@ -156,6 +156,7 @@ LEVELS = {
     "info": "INFO",
     "info_first": FIRST_SITES,
     "warning": "WARNING",
+    "warning_once": "WARNING",
     "defect": "ERROR",
 }
 

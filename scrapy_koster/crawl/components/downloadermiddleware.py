@@ -8,7 +8,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
+from scrapy_koster.crawl.components.spidermiddleware import LinkFilterMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.enforcement import Component
@@ -38,12 +38,11 @@ class KosterMiddleware(Component):
         self._sites = self._parts.sites
         self._check_settings(crawler)
         if not self._config.dry_run:  # a dry run stops no request
-            self._parts.engine.hooks.check_by(self.enforcement.check_before_sending)
+            self._parts.engine.hooks.check = self.enforcement.check_before_sending
         self._ignores_missing = crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING")
         self._results: set[type] = set()
         """The types of the responses and errors with which requests have ended."""
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(self._spider_error, signal=signals.spider_error)
         crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
@@ -266,9 +265,8 @@ class KosterMiddleware(Component):
         if self.cache is None:
             self._sites.open()
         hooks = parts.engine.hooks
-        if parts.parked.is_open:
-            hooks.free_places()
-        if self._config.pace.obeys and parts.parked.is_open and hooks.are_called:
+        hooks.frees_places = parts.parked.is_open and hooks.are_called
+        if self._config.pace.obeys and hooks.frees_places:
             parts.pacer.open(self._sites.waiting)
         elif self._config.pace.obeys:
             self._log.warning(
@@ -278,10 +276,6 @@ class KosterMiddleware(Component):
                 ' "scrapy_koster.RobotsDownloader", or use the add-on.',
                 choice=self._config.pace.choice.value,
             )
-
-    def _spider_error(self, response: Response | None) -> None:
-        if response is None:  # start() has no response, a callback or an errback has one
-            self._results.add(type(None))
 
     def _spider_idle(self) -> None:
         if self._results == {RobotsForbidden}:

@@ -11,6 +11,7 @@ from scrapy.http import Response
 
 from scrapy_koster.crawl.components.spidermiddleware import PageMiddleware, html_of
 from scrapy_koster.crawl.config import DAY_SECS, Config
+from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Statement, Usage
 from scrapy_koster.protocol.usage_statements import FIELDS, page_statements
 
@@ -64,7 +65,10 @@ class UsageMiddleware(PageMiddleware):
         request.meta[USAGE] = usage
 
     async def _passes(self, output: Any, response: Response) -> bool:
-        """Return whether *output* is not dropped. Set KOSTER_USAGE_FIELD of an item that passes."""
+        """Return whether *output* is not dropped.
+
+        If KOSTER_USAGE_FIELD of an item that passes is empty, it is set to the usage as a dict.
+        """
         usage, unfit = self._found.get(response, (None, None))
         if isinstance(output, Request):
             # A request with meta=response.meta has the usage of this page: remove the usage.
@@ -73,7 +77,10 @@ class UsageMiddleware(PageMiddleware):
             if unfit is not None and await self._drops_item(output, response, *unfit):
                 return False
             if (field := self._config.usage.field) is not None and usage is not None:
-                _fill(output, field, usage)
+                with suppress(Exception):  # items of any class: some have no such field
+                    adapter = ItemAdapter(output)
+                    if adapter.get(field) in (None, "", {}, [], ()):
+                        adapter[field] = usage.to_dict()
         return True
 
     def _statements(self, response: Response, request: Request) -> tuple[Statement, ...]:
@@ -83,7 +90,7 @@ class UsageMiddleware(PageMiddleware):
         # A statement for several names of the robot counts once.
         of_page = dict.fromkeys(
             each
-            for token in self._names(request)
+            for token in names_of(self._parts.robot.name_of(request))
             for each in page_statements(headers, page, token, labels=labels)
         )
         return self.enforcement.stated.get(request, ()) + tuple(of_page)
@@ -105,11 +112,3 @@ class UsageMiddleware(PageMiddleware):
             exception=DropItem(f"The page may not be used: {because}"),
         )
         return True
-
-
-def _fill(item: Any, field: str, usage: Usage) -> None:
-    """Set an empty *field* of *item* to *usage* as a dict, if *item* accepts the field."""
-    with suppress(Exception):  # items of any class: some have no such field
-        adapter = ItemAdapter(item)
-        if adapter.get(field) in (None, "", {}, [], ()):
-            adapter[field] = usage.to_dict()

@@ -12,8 +12,6 @@ Pages use these connections, too. After the robots.txt has come, its connection 
 connection that was opened for a page never has a limit, as in Scrapy.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Coroutine, Hashable
 from contextvars import ContextVar
@@ -32,12 +30,6 @@ from twisted.web.client import HTTPConnectionPool
 HEADERS_MAX_BYTES = 65536
 """The limit of the headers. Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the body."""
 HEADERS_TOO_LONG = f"its headers are longer than {HEADERS_MAX_BYTES} bytes"
-_SENDING: ContextVar[AnswerLimit | None] = ContextVar("_SENDING", default=None)
-"""The limit of the request that ``send_limited`` is sending. None outside of this function.
-
-A connection that is used again gets its limit from here (``_Wire.writeSequence``), because Twisted
-writes the request during the call of the handler.
-"""
 
 
 class AnswerLimit:
@@ -85,6 +77,14 @@ class AnswerLimit:
             is_of_headers = limit == HEADERS_MAX_BYTES
             too_long = f"its answer is longer than {limit} bytes"
             raise DownloadCancelledError(HEADERS_TOO_LONG if is_of_headers else too_long)
+
+
+_SENDING: ContextVar[AnswerLimit | None] = ContextVar("_SENDING", default=None)
+"""The limit of the request that ``send_limited`` is sending. None outside of this function.
+
+A connection that is used again gets its limit from here (``_Wire.writeSequence``), because Twisted
+writes the request during the call of the handler.
+"""
 
 
 async def through_middlewares(

@@ -24,7 +24,7 @@ class _Checking:
         super().__init__(crawler)  # type: ignore[call-arg]  # of the Downloader
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._hooks = belonging(crawler, SendingHooks, SendingHooks)
-        self._hooks.begin_calls()
+        self._hooks.are_called = True
         # If Scrapy does not have this name, ``DeferringScheduler.open`` stops the crawl.
         if hasattr(getattr(self, "handlers", None), "download_request_async"):
             self.handlers = _CheckedHandlers(self.handlers, self._hooks)

@@ -4,12 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from scrapy import Request
-from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
-from scrapy.dupefilters import BaseDupeFilter
 from twisted.internet.defer import CancelledError
 
 _T = TypeVar("_T")
@@ -41,47 +40,28 @@ def is_for_robots_txt(request: Request) -> bool:
     return MARK in request.meta
 
 
-def dupefilter_of(scheduler: BaseScheduler) -> BaseDupeFilter | None:
+def dupefilter_of(scheduler: Any) -> Any:
     """Return the duplicate filter of *scheduler*, or None if there is no attribute ``df``."""
     return getattr(scheduler, "df", None)
 
 
+@dataclass(eq=False, slots=True)
 class SendingHooks:
-    """Functions for requests that are about to be sent. The defaults have no effect."""
+    """Functions for requests that are about to be sent, and the requests that wait in place."""
 
-    def __init__(self) -> None:
-        self.check: Callable[[Request], object] = lambda _: None
-        """Raises an error for a request that has become forbidden (``Enforcement``)."""
-        self.visit: Callable[[Request], Within] = lambda _: None
-        """Returns the context in which a request is sent."""
-        self.are_called = False
-        """Whether the downloader of the crawl calls these functions."""
-        self.in_place: Counter[Request] = Counter()
-        """The requests that wait in place (``Sites.waiting``), each with its number of waits.
+    check: Callable[[Request], object] = lambda _: None
+    """Raises IgnoreRequest for a request that has become forbidden. Set by KosterMiddleware."""
+    visit: Callable[[Request], Within] = lambda _: None
+    """Returns the context in which a request is sent. Set by the pacer."""
+    are_called: bool = False
+    """Whether the downloader of the crawl is ours, and calls these functions."""
+    in_place: Counter[Request] = field(default_factory=Counter)
+    """The requests that wait in place (``Sites.waiting``), each with its number of waits.
 
-        A request can be downloaded twice at the same time.
-        """
-        self.frees_places = False
-        """Whether these requests use no place of CONCURRENT_REQUESTS."""
-
-    def begin_calls(self) -> None:
-        """Record that the crawl's downloader calls these functions."""
-        self.are_called = True
-
-    def free_places(self) -> None:
-        """Let requests that wait in place use no place of CONCURRENT_REQUESTS from now on.
-
-        Has no effect if the Downloader is not ours.
-        """
-        self.frees_places = self.are_called
-
-    def check_by(self, check: Callable[[Request], object]) -> None:
-        """Set the function that raises IgnoreRequest for a forbidden request."""
-        self.check = check
-
-    def send_within(self, visit: Callable[[Request], Within]) -> None:
-        """Set the function that returns the context in which a request is sent."""
-        self.visit = visit
+    A request can be downloaded twice at the same time.
+    """
+    frees_places: bool = False
+    """Whether these requests use no place of CONCURRENT_REQUESTS. Set by KosterMiddleware."""
 
 
 class Engine:

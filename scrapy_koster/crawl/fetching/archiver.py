@@ -2,7 +2,6 @@
 
 import json
 import platform
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -10,7 +9,7 @@ import scrapy
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
-from scrapy_koster.archive.record import Attempt, Record
+from scrapy_koster.archive.record import Attempt
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
 from scrapy_koster.crawl.messages.log import Log
@@ -40,8 +39,8 @@ class Archiver:
         self._stats = crawler.stats
         self._log = Log(__name__, crawler)
         began = clock_of(crawler).epoch()
-        info = _info_of(crawler, robot=robot, began=began)
-        self._evidence = Evidence(Writer(folder, info, began=began), began=began)
+        writer = Writer(folder, _info_of(crawler, robot), began=began)
+        self._evidence = Evidence(writer, began=began)
 
     def learnt(self, attempt: Attempt) -> Known:
         """Write *attempt*. Return its copy or failure, in which a copy has the ID of its record.
@@ -66,21 +65,19 @@ class Archiver:
 
     def _failed(self, error: Exception) -> None:
         self._stats.inc_value("koster/archive/error")
-        if self._log.is_first("failed"):
-            self._log.warning(
-                "The archive of robots.txt could not be written. The crawl goes on, and this is"
-                " not said again: %(folder)s: %(error)s. Free space, or set KOSTER_ARCHIVE to a"
-                " folder that can be written",
-                folder=self._folder,
-                error=error,
-            )
+        self._log.warning_once(
+            "The archive of robots.txt could not be written. The crawl goes on, and this is"
+            " not said again: %(folder)s: %(error)s. Free space, or set KOSTER_ARCHIVE to a"
+            " folder that can be written",
+            folder=self._folder,
+            error=error,
+        )
 
 
-def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], Record]:
-    """Return a function that takes a file name, and returns the warcinfo record of the file.
+def _info_of(crawler: Crawler, robot: str) -> bytes:
+    """Return the block of a warcinfo record: the software and the settings of the crawl.
 
-    The record has the software and the settings of the crawl, and *robot*, the name for which the
-    crawl decides. *began* is the start of the crawl, in seconds since the epoch.
+    *robot* is the name for which the crawl decides.
     """
     settings = crawler.settings
     told = {
@@ -95,13 +92,7 @@ def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], R
         "koster-settings": json.dumps(decisive(settings), default=_path_or_text, sort_keys=True),
     }
     lines = (f"{name}: {' '.join(value.split())}\r\n" for name, value in told.items())
-    block = "".join(lines).encode("utf-8", "replace")
-
-    def info(filename: str) -> Record:
-        more = {"WARC-Filename": filename}
-        return Record("warcinfo", began, block, "application/warc-fields", more=more)
-
-    return info
+    return "".join(lines).encode("utf-8", "replace")
 
 
 def decisive(settings: BaseSettings) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Calls of the storage. The crawl goes on if a storage fails or hangs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -37,6 +35,16 @@ _CALL_SECS = 5.0
 _REST_SECS, _REST_MOST_SECS = 1.0, 30.0
 _THREADS = 8
 _TOGETHER = 64
+
+
+class _Call(NamedTuple):
+    """A call of a method of the storage. The method "" only opens the storage."""
+
+    method: str
+    args: tuple[Any, ...]
+    how: dict[str, Any]
+    outcome: list[Any]
+    """A list with the return value or the raised exception. Empty until the call ends."""
 
 
 class StorageCalls:
@@ -188,13 +196,12 @@ class StorageCalls:
             self._fails_since = min(self._fails_since, now)
             secs = _REST_MOST_SECS if self._hanging else now - self._fails_since + _REST_SECS
             self._rests_until = now + min(secs, _REST_MOST_SECS)
-        if self._log.is_first("failed"):
-            self._log.warning(
-                "The storage of robots.txt failed. The crawl goes on, without it while it fails,"
-                " and this is not said again: %(storage)s: %(error)s",
-                storage=self._config.storage.__name__,
-                error=error,
-            )
+        self._log.warning_once(
+            "The storage of robots.txt failed. The crawl goes on, without it while it fails,"
+            " and this is not said again: %(storage)s: %(error)s",
+            storage=self._config.storage.__name__,
+            error=error,
+        )
 
     # These methods run in a thread if the storage is blocking.
 
@@ -229,16 +236,6 @@ class StorageCalls:
                     opened.close()
                 self._storage = opened
             return self._storage
-
-
-class _Call(NamedTuple):
-    """A call of a method of the storage. The method "" only opens the storage."""
-
-    method: str
-    args: tuple[Any, ...]
-    how: dict[str, Any]
-    outcome: list[Any]
-    """A list with the return value or the raised exception. Empty until the call ends."""
 
 
 def _checked(outcome: Any) -> Any:

@@ -141,14 +141,13 @@ class Announcer:
             self._stats.inc_value("koster/cut")
             self._name("cut", state, cut_bytes=copy.cut_bytes)
         if is_viewer_page(copy.body):
-            if self._log.is_first("viewer"):
-                self._log.warning(
-                    "The robots.txt of %(site)s came as the page in which a browser shows a text"
-                    " file: a middleware or a download handler renders robots.txt. Its text is"
-                    " obeyed. Let that component skip requests whose URL ends with /robots.txt."
-                    " This is logged once",
-                    site=state.site,
-                )
+            self._log.warning_once(
+                "The robots.txt of %(site)s came as the page in which a browser shows a text"
+                " file: a middleware or a download handler renders robots.txt. Its text is"
+                " obeyed. Let that component skip requests whose URL ends with /robots.txt."
+                " This is logged once",
+                site=state.site,
+            )
         elif is_wide(copy.body):
             self._name("odd", state, what="in UTF-16 or UTF-32, which many robots cannot read")
         elif is_html(copy.body) and self._is_obeyed(copy):  # _without_what logs other HTML

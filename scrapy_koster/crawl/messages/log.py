@@ -50,6 +50,11 @@ class Log:
         """Log a problem that the user should fix, at WARNING."""
         self._write(logging.WARNING, message, values)
 
+    def warning_once(self, message: str, **values: object) -> None:
+        """Log a problem at WARNING the first time, and not again."""
+        if self.is_first(message):
+            self._write(logging.WARNING, message, values)
+
     def defect(self, message: str, error: BaseException, **values: object) -> None:
         """Log *message* at ERROR, with the traceback of *error*, a defect of the crawl's code."""
         shown = UnexpectedError(error_text(error)).with_traceback(error.__traceback__)

@@ -9,7 +9,6 @@ from scrapy.crawler import Crawler
 
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.protocol.delay import CrawlDelay
 from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
@@ -20,11 +19,7 @@ from scrapy_koster.storage.sqlite import SQLiteStorage
 _URL_CHARS = 300
 _SITES_NAMED = 10
 _CLOSED = (Standing.RESTRICTED, Standing.UNAVAILABLE)
-_DELAYS = {
-    CrawlDelay.IGNORE: "ignored",
-    CrawlDelay.OBEY: "obeyed",
-    CrawlDelay.REFUSE: "obeyed, long delays refused",
-}
+_DELAYS = {"ignore": "ignored", "obey": "obeyed", "refuse": "obeyed, long delays refused"}
 _WHICH = (
     '. Which were refused, and by which line: LOG_LEVEL = "DEBUG", or scrapy robots explain URL'
 )
@@ -64,7 +59,7 @@ class Summary:
             parser=config.parser.__name__,
             unset=unset,
             copies=_place_of(config),
-            delay=_DELAYS[config.pace.choice],
+            delay=_DELAYS[config.pace.choice.value],
             dry_run=", dry run: no request is refused" if config.dry_run else "",
         )
 

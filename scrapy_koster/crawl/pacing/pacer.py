@@ -108,7 +108,7 @@ class Pacer:
         *waiting* returns the context in which a request waits in place.
         """
         self._waiting, self._is_open = waiting, True
-        self.engine.hooks.send_within(self._sent_within)
+        self.engine.hooks.visit = self._sent_within
 
     def close(self) -> None:
         """End the waits in place. There are no more turns."""

@@ -166,14 +166,13 @@ class ParkedFile:
             self._connection = None
 
     def _warn(self, error: Exception) -> None:
-        if self._log.is_first("unwritten"):
-            self._log.warning(
-                "%(path)s cannot be written (%(error)s). Waiting requests are kept in memory only,"
-                " and lost if this process is killed. The next run may crawl pages of this run"
-                " again. Give the JOBDIR more room",
-                path=self._path,
-                error=error,
-            )
+        self._log.warning_once(
+            "%(path)s cannot be written (%(error)s). Waiting requests are kept in memory only,"
+            " and lost if this process is killed. The next run may crawl pages of this run"
+            " again. Give the JOBDIR more room",
+            path=self._path,
+            error=error,
+        )
 
 
 def is_scrapys(scheduler: type) -> bool:

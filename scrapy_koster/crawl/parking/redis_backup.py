@@ -292,13 +292,12 @@ class RedisBackup:
         return result
 
     def _warn(self, error: str) -> None:
-        if self._log.is_first("failed"):
-            self._log.warning(
-                "Waiting requests cannot be written to the Redis of scrapy-redis (%(error)s). They"
-                " are kept in memory, and lost if this process is killed. The write is retried:"
-                " check the Redis server",
-                error=error,
-            )
+        self._log.warning_once(
+            "Waiting requests cannot be written to the Redis of scrapy-redis (%(error)s). They"
+            " are kept in memory, and lost if this process is killed. The write is retried:"
+            " check the Redis server",
+            error=error,
+        )
 
 
 def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) -> RedisBackup | None:
