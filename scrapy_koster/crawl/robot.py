@@ -77,7 +77,7 @@ class Robot:
         ValueError if the name in the meta is invalid.
         """
         said = request.meta.get("robotstxt_user_agent")
-        name = checked_robot(said, _META, self._config.parser)
+        name = checked_robot(said, _META, self._config.parser) if said else None
         if name is None and self._config.robot is None and b"User-Agent" in request.headers:
             name = sent_user_agent(request.headers)
         if name is None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.site import Site, site_of
 
 # The number of sites that are tried for eviction when a new site comes. Busy sites stay.
 _EVICTED_AT_ONCE = 16
@@ -33,14 +33,12 @@ class SiteRecords:
         If there is no state yet, a state is added. Raises ValueError for an http or https URL
         without a valid site.
         """
-        state = self.in_memory(url)
-        if state is None:
-            site = site_of(_origin_of(url))
-            if site is None:
-                return None
-            self._make_room()
-            state = self._states[str(site)] = SiteState(site)
-        self._states.move_to_end(str(state.site))
+        origin = _origin_of(url)
+        state = self._states.get(origin)
+        if state is None and (site := site_of(origin)) is not None:
+            state = self._states.get(str(site)) or self._added(site)
+        if state is not None:
+            self._states.move_to_end(str(state.site))
         return state
 
     def in_memory(self, url: str) -> SiteState | None:
@@ -50,15 +48,18 @@ class SiteRecords:
             return self._states.get(origin) or self._states.get(str(site_of(origin)))
         return None
 
-    def _make_room(self) -> None:
+    def _added(self, site: Site) -> SiteState:
+        """Return a new state of *site*, for which another site may have been evicted."""
         for _ in range(_EVICTED_AT_ONCE):
             if len(self._states) < self._limit:
-                return
+                break
             name, state = next(iter(self._states.items()))
             if self._forget(state):
                 del self._states[name]
             else:
                 self._states.move_to_end(name)
+        added = self._states[str(site)] = SiteState(site)
+        return added
 
 
 def _origin_of(url: str) -> str:

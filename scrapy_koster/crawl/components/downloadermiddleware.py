@@ -76,7 +76,7 @@ class KosterMiddleware(Component):
                 if failure := self._parts.parked.given_up.pop(request, None):
                     return Refuse(failure, 0.0)
                 step = await self._sites.wait(state, request)
-            if isinstance(step, Refuse):
+            if isinstance(step, Refuse) or not pacer.is_open:
                 return step
             if (host := pacer.held(request, state, robot)) is None:
                 return step

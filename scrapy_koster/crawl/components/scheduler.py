@@ -278,4 +278,4 @@ class DeferringScheduler(BaseScheduler):
             parked.push(str(state.site), request)
             self._sites.ask_for(state, request)
             return False
-        return not self._parts.pacer.parks(request, state)
+        return not (self._parts.pacer.is_open and self._parts.pacer.parks(request, state))

@@ -100,14 +100,14 @@ class Pacer:
         self._hosts: dict[str, Host] = {}
         self._prune_at = self.config.memory_sites
         self._tell_at = LONG_AGO
-        self._is_open = self._is_closed = False
+        self.is_open = self._is_closed = False
 
     def open(self, waiting: Callable[[Request], AbstractContextManager[None]]) -> None:
         """Pace requests from now on. Before this call, and if it never comes, no host has a delay.
 
         *waiting* returns the context in which a request waits in place.
         """
-        self._waiting, self._is_open = waiting, True
+        self._waiting, self.is_open = waiting, True
         self.engine.hooks.visit = self._sent_within
 
     def close(self) -> None:
@@ -123,12 +123,12 @@ class Pacer:
 
     def delay_of(self, state: SiteState, robot: str) -> Delay | None:
         """Return the delay of the site for *robot*. None if there is none, or if it is ignored."""
-        return self._delays.of(state, robot) if self._is_open else None
+        return self._delays.of(state, robot) if self.is_open else None
 
     def _host_of(self, url: str) -> Host | None:
         """Return the host of *url* if the host requests a delay, or None."""
         try:
-            state = self.records.state_of(url)
+            state = self.records.state_of(url) if self.is_open else None
         except ValueError:  # the middleware raises this error, too, for the errback of the request
             return None
         # Read the delay again: it may have become known while the request waited in its slot.
@@ -136,7 +136,7 @@ class Pacer:
 
     def _host_of_site(self, state: SiteState, robot: str) -> Host | None:
         host = self._hosts.get(state.site.host)
-        if not self._is_open or not (secs := self._delays.secs_of(state, robot)):
+        if not self.is_open or not (secs := self._delays.secs_of(state, robot)):
             return host
         if host is None:
             if len(self._hosts) >= self._prune_at:
@@ -357,6 +357,6 @@ class Pacer:
         host = self._hosts.get(state.site.host)
         if isinstance(known, Copy) and host is not None:
             return replace(known, expires=max(known.expires, known.fetched + _VISITS * host.gap))
-        if self._is_open and isinstance(known, Copy) and names_delay(known.body):
+        if self.is_open and isinstance(known, Copy) and names_delay(known.body):
             await self.store.visit(state.site.host, _FIRST_SECS, begun=True)
         return known
