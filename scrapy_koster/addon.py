@@ -8,7 +8,6 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import build_from_crawler, load_object
-from typing_extensions import Self
 
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.components.scheduler import DeferringScheduler
@@ -40,7 +39,7 @@ class Addon:
         self._crawler = crawler
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> "Addon":
         """Return the add-on, which writes to the log of *crawler*."""
         return cls(crawler)
 

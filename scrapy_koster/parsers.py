@@ -1,19 +1,23 @@
 """The parsers for KOSTER_PARSER, or for Scrapy's ROBOTSTXT_PARSER."""
 
+from typing import TYPE_CHECKING
+
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
-from typing_extensions import Self
 
 from scrapy_koster.protocol.delay import Delay, delay_of
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt, Strictest
 from scrapy_koster.protocol.sitemap import sitemap_urls_in
+
+if TYPE_CHECKING:  # no dependency of ours
+    from typing_extensions import Self
 
 
 class ScrapyParser(Reading, RobotParser):
     """A ``Reading`` of a robots.txt that is a parser for Scrapy."""
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler | None, robotstxt_body: bytes) -> Self:
+    def from_crawler(cls, crawler: Crawler | None, robotstxt_body: bytes) -> "Self":
         """Return a parser of the bytes of a robots.txt. Never raises."""
         return cls(robotstxt_body)
 

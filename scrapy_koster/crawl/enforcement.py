@@ -8,13 +8,13 @@ follows redirects as a browser does, this URL is decided, too (``check_final_url
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, IgnoreRequest, NotConfigured
 from scrapy.utils.datatypes import LocalCache
-from typing_extensions import Self
 
 from scrapy_koster import signals
 from scrapy_koster.crawl.assembly import assembly_of
@@ -283,7 +283,7 @@ class Component:
         self.enforcement = belonging(crawler, Enforcement, lambda: Enforcement(crawler))
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> Any:
         """Return the middleware. Raises NotConfigured if the settings disable the middleware.
 
         Raises ValueError, which stops the crawl, for an invalid setting.

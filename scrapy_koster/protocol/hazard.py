@@ -74,7 +74,8 @@ class Watch:
         """Return the hazard of *url*, an allowed URL, or None if ``others`` allow its spellings."""
         for spelling in sent_as(url):
             for other in self.others:
-                if not other.allowed(spelling, robot):
+                # A subclass of the parser may allow the URL although the reading forbids it.
+                if not other.allowed(spelling, robot) and self.reading.allowed(spelling, robot):
                     draft = self.reading.ruling(spelling, robot)
                     ruling = other.ruling(spelling, robot)
                     cause = self._cause(spelling, robot, draft, ruling)

@@ -2,9 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
-
-from typing_extensions import TypeIs
+from typing import TYPE_CHECKING, TypeAlias
 
 from scrapy_koster.protocol.access import (
     Copy,
@@ -17,6 +15,9 @@ from scrapy_koster.protocol.access import (
 )
 from scrapy_koster.protocol.policy import Policy, Unavailable
 from scrapy_koster.protocol.standing import Standing
+
+if TYPE_CHECKING:  # no dependency of ours
+    from typing_extensions import TypeIs
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def standing_by(step: Settled, policy: Policy) -> Standing:
     return Standing.LET_THROUGH if isinstance(step, Pass) else Standing.UNAVAILABLE
 
 
-def waits(step: Step) -> TypeIs[Ask | Defer]:
+def waits(step: Step) -> "TypeIs[Ask | Defer]":
     """Return whether a request with this *step* has to wait for a fetch or for a retry."""
     return isinstance(step, (Ask, Defer))
 

@@ -13,7 +13,6 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import run_in_thread
-from typing_extensions import Self
 
 from scrapy_koster.crawl.clock import Ticks, clock_of
 from scrapy_koster.crawl.config import Config, config_of
@@ -64,7 +63,7 @@ class RobotsReport:
         crawler.signals.connect(self._engine_stopped, signal=signals.engine_stopped)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> "RobotsReport":
         """Return the extension. Raises NotConfigured if this crawl has no report.
 
         With ROBOTSTXT_OBEY, a crawl has a report if KOSTER_REPORT is set, or if the crawl is a

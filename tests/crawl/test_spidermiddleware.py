@@ -25,7 +25,8 @@ def middleware(**settings: Any) -> RobotsMetaMiddleware:
     crawler = get_crawler(
         Spider, {**reactor_settings(), "ROBOTSTXT_OBEY": True, "USER_AGENT": "none", **settings}
     )
-    return RobotsMetaMiddleware.from_crawler(crawler)
+    made: RobotsMetaMiddleware = RobotsMetaMiddleware.from_crawler(crawler)
+    return made
 
 
 def page(

@@ -85,6 +85,13 @@ def test_urls_without_hazards(robots: str, paths: tuple[str, ...]) -> None:
         assert hazard(robots, path) is None
 
 
+def test_what_a_parser_of_a_project_allows_by_itself_is_no_hazard() -> None:
+    body = b"User-agent: *\nAllow: /public\nDisallow: /"
+    watch = watch_of(body, KosterRobotParser(body))
+    assert watch is not None
+    assert watch.hazard(f"{URL}/private", "figtree") is None  # forbidden by both
+
+
 def test_a_url_with_several_spellings() -> None:
     assert hazard("user-agent: *\nallow: /\ndisallow: /secret", "/x/../secret")
 
