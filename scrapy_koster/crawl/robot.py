@@ -61,7 +61,6 @@ class Robot:
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         """Use the name in *config*. If there is no name, the headers of requests name the robot."""
-        self._crawler = crawler
         self._log = Log(__name__, crawler)
         self._config = config
         self.name = config.robot or user_agent(crawler)
@@ -91,9 +90,9 @@ class Robot:
 
     def _compare(self, request: Request) -> None:
         """Check the User-Agent header of the first request for a page, and log warnings."""
-        if request.meta.get("dont_obey_robotstxt"):
+        # Not disconnected: during a signal this would hide the signal from the next receiver.
+        if request.meta.get("dont_obey_robotstxt") or not self._log.is_first("page"):
             return
-        self._crawler.signals.disconnect(self._compare, signals.request_reached_downloader)
         header, robot = sent_user_agent(request.headers), self.decided_by(request)
         names = names_of(robot)
         if _WORDS.match(robot):

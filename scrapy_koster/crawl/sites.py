@@ -153,7 +153,7 @@ class Sites:
         if self.is_closing or not waits(step):
             return
         self.ahead.begins(state)
-        action = self.happens(state, Event.NEEDED)
+        action = self.happens(state, step, Event.NEEDED)
         if action is Action.FETCH:
             assert state.page is not None  # a request waits
             self.retriever.retrieve(state, state.page)
@@ -161,10 +161,10 @@ class Sites:
             secs = max(0.0, step.until - self.clock.epoch())
             state.timer = self.clock.call_later(min(secs, TIMER_MOST_SECS), self._due, state)
 
-    def happens(self, state: SiteState, event: Event) -> Action:
+    def happens(self, state: SiteState, step: Step, event: Event) -> Action:
         """Return the action on *event*. Raises KeyError if the table has none in this state."""
         is_fetching = state in self.retriever.under_way
-        return TABLE[State.FETCHING if is_fetching else STATES[type(state.step)], event]
+        return TABLE[State.FETCHING if is_fetching else STATES[type(step)], event]
 
     @staticmethod
     def _stop_timer(state: SiteState) -> None:
@@ -196,7 +196,7 @@ class Sites:
         is_kept = False
         if ending := self._ending(state, step):
             event, told = ending
-            is_held = self.happens(state, event) is Action.HOLD
+            is_held = self.happens(state, step, event) is Action.HOLD
             is_kept = is_held or self.parked.is_kept
         self.announcer.announce(state, step if is_kept else told, self.waiting_for(state))
         if not waits(told):
@@ -274,7 +274,7 @@ class Sites:
         self._idle_timer = None
         self.is_idle_over = True
         for state in self.records:
-            if self.waiting_for(state):
+            if self.waiting_for(state) and state not in self.retriever.fetching:
                 self.look(state)
 
     def _close(self) -> None:

@@ -40,7 +40,7 @@ def test_an_event_that_is_not_in_the_table_raises(event: Event) -> None:
     sites.retriever = Retriever()  # type: ignore[assignment]
     state.step = Refuse(Failure("HTTP 503", 1, 0.0, 0.0, 10.0, None), 1.0)
     with pytest.raises(KeyError):
-        sites.happens(state, event)
+        sites.happens(state, state.step, event)
 
 
 def test_the_table_of_the_page_is_that_of_the_code() -> None:

@@ -114,3 +114,11 @@ async def test_a_process_response_of_a_subclass_runs_too(crawl: Crawl, site: Sit
     result = await ended(crawl, *urls, spider=Seeing, settings=settings)
     assert seen == [site.url("/open").encode()]
     assert result.errors == {site.url("/moved"): RobotsForbidden}
+
+
+async def test_a_page_with_a_fragment_is_decided_once(crawl: Crawl, site: Site) -> None:
+    """A handler returns its URL without the fragment. The copy expires meanwhile."""
+    site.robots = [Reply(headers={"Cache-Control": "max-age=1"}), "User-agent: *\nDisallow: /"]
+    site.page("/a", Reply(body="hello", delay=2))
+    result = await crawl(urls=[site.url("/a#b")], settings={"KOSTER_EXPIRY_MIN_SECS": 0})
+    assert len(result.fetched) == site.asked("/robots.txt") == 1

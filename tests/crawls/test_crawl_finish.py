@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl
-from harness.replies import Reply, Reset
+from harness import crawling
+from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Reply, Reset, redirect
 from harness.server import Server, Site
+from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 
 RULES = "User-agent: *\nDisallow: /private\n"
 FORBIDDEN = "robotstxt_forbidden"
@@ -53,3 +58,35 @@ async def test_a_failure_of_a_robots_txt_is_no_other_reason(crawl: Crawl, site: 
     result = await crawl(urls=[site.url("/private")], settings={"KOSTER_DEFER_FIRST_SECS": 0.2})
     assert site.asked("/robots.txt") == 2
     assert result.finish_reason == FORBIDDEN
+
+
+class Dropping:
+    def process_response(self, request: Request, response: Response) -> Response:
+        if request.url.endswith("/a"):
+            raise IgnoreRequest("dropped by the project")
+        return response
+
+
+@pytest.mark.parametrize("page", ["a page", redirect("/a")])
+async def test_a_page_that_does_not_arrive_was_not_forbidden(
+    crawl: Crawl, site: Site, page: str | Reply
+) -> None:
+    """Another middleware drops it, or it redirects to itself."""
+    site.page("/a", page)
+    middlewares = {"DOWNLOADER_MIDDLEWARES": {Dropping: 800} if isinstance(page, str) else {}}
+    result = await crawl(urls=[site.url("/a"), site.url("/private")], settings=middlewares)
+    assert result.finish_reason == "finished"
+
+
+class BrokenSpider(RecordingSpider):
+    async def start(self) -> AsyncIterator[Request]:
+        yield self.ask(self.urls[0])
+        raise ZeroDivisionError
+
+
+async def test_an_error_of_start_is_not_that(
+    crawl: Crawl, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crawling, "_refuse_loud_errors", lambda _: None)
+    result = await crawl(BrokenSpider, urls=[site.url("/private")])
+    assert result.finish_reason != FORBIDDEN

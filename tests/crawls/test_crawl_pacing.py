@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl, RecordingSpider, reactor_settings
 from harness.fleet import work
 from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from harness.storages import place_of
 from harness.virtual import time
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.http import Response
+from scrapy.utils.test import get_crawler
+
+from scrapy_koster import KosterRobotParser, RobotsUnavailable
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.pacing.delays import Delays
+from scrapy_koster.crawl.states import Facts, SiteState
+from scrapy_koster.protocol.site import Site as Site_
 
 DELAY_SECS = 0.3
 OBEY: dict[str, Any] = {"KOSTER_CRAWL_DELAY": "obey"}
@@ -197,6 +205,26 @@ async def test_a_crawl_with_a_delay_is_not_idle(crawl: Crawl, server: Server) ->
 # Several at once.
 
 
+class ByHand(RecordingSpider):
+    """Downloads a second page within its callback."""
+
+    other = ""
+
+    async def parse(self, response: Response, **_: Any) -> None:
+        with suppress(RobotsUnavailable):
+            await self.crawler.engine.download_async(Request(self.other))
+
+
+async def test_the_turn_of_a_robots_txt_is_no_work(crawl: Crawl, server: Server) -> None:
+    """A failing robots.txt that waits for its turn does not keep an idle crawl open."""
+    site, failing = server.site(), server.site()
+    site.robots, failing.robots = robots(3), Reply(503)
+    settings = OBEY | {"KOSTER_IDLE_LIMIT_SECS": 4, "KOSTER_DEFER_MAX_SECS": 1}
+    arguments = {"other": failing.url("/")}
+    result = await crawl(ByHand, urls=[site.url("/")], arguments=arguments, settings=settings)
+    assert result.seconds < 20
+
+
 async def test_a_turn_lasts_until_its_request_is_sent(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -246,3 +274,13 @@ def test_a_fleet_comes_no_more_often_than_one(tmp_path: Path) -> None:
         assert site.asked("/robots.txt") == 1
         assert_apart(site, secs=0.5 - ON_ITS_WAY_SECS)
         assert sum(gaps(site)) >= 6 * 0.5 - ON_ITS_WAY_SECS
+
+
+def test_the_absence_of_a_delay_is_not_kept_for_each_name() -> None:
+    """A crawl may send any number of User-Agents."""
+    crawler = get_crawler(Spider, reactor_settings())
+    delays = Delays(crawler, Config.from_crawler(crawler), "figtree")
+    state = SiteState(Site_("http", "a.example", 80))
+    state.learn(Facts(parser=KosterRobotParser(b"User-agent: *\nDisallow: /a")))
+    assert [delays.secs_of(state, f"robot{n}") for n in range(9)] == [0.0] * 9
+    assert not state.delays

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.server import Server
-from scrapy import Request
+from scrapy import Request, signals
 
 from scrapy_koster.protocol.nametoken import name_token
 
@@ -149,3 +149,25 @@ async def test_a_parser_that_knows_no_records_stops_the_crawl(crawl: Crawl, serv
     with pytest.raises(ValueError, match="ProtegoRobotParser cannot tell which of the names"):
         await crawl(urls=[site.url("/")], settings=settings)
     assert not site.requests
+
+
+class Reached:
+    """Counts the pages that reach the downloader, as an extension may."""
+
+    urls: ClassVar[set[str]] = set()
+
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Reached:
+        counting = cls()
+        crawler.signals.connect(counting.reached, signals.request_reached_downloader)
+        return counting
+
+    def reached(self, request: Request) -> None:
+        self.urls.add(request.url)
+
+
+async def test_no_other_receiver_misses_a_signal(crawl: Crawl, server: Server) -> None:
+    """The header of the first page is compared in a handler of it."""
+    settings = {"DOWNLOADER_MIDDLEWARES": {Reached: 543}}
+    result = await crawl(urls=server.site().urls(3), settings=settings)
+    assert set(result.fetched) <= Reached.urls

@@ -17,12 +17,14 @@ from harness import forks
 from harness.crawling import IN_PLACE, STEADY, Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
-from harness.virtual import time
+from harness.virtual import TIME, time
 from scrapy import Request, signals
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 
-from scrapy_koster import RobotsUnavailable
+from scrapy_koster import KosterMiddleware, RobotsUnavailable
+from scrapy_koster.crawl.fetching import fetcher
+from scrapy_koster.signals import site_deferred
 
 MOMENTS, SOME_MOMENTS = 20, 3
 IDLE_SECS = 1.5
@@ -57,6 +59,30 @@ async def test_a_host_that_does_not_exist_is_given_up_at_once(
     assert f"http://{host}:" in said.replace(": its", ":")
 
 
+class NoProxyFree:
+    """Fails once before a robots.txt is sent."""
+
+    has_failed = False
+
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt") and not self.has_failed:
+            self.has_failed = True
+            raise ValueError("no proxy is free")
+
+
+async def test_a_host_that_only_a_proxy_knows_is_tried_again(
+    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unknown(_: str) -> bool:
+        return True
+
+    monkeypatch.setattr(fetcher, "_is_unknown", unknown)
+    site, meta = server.site(), {"proxy": server.proxy().url("")}
+    settings: dict[str, Any] = {**SOON, "DOWNLOADER_MIDDLEWARES": {NoProxyFree: 800}}
+    result = await crawl(urls=[site.url("/")], meta=meta, settings=settings)
+    assert result.fetched == (site.url("/"),)
+
+
 @pytest.mark.promise("docs/access.md", "ends after KOSTER_IDLE_LIMIT_SECS")
 async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server) -> None:
     site, dead = server.site(), server.down()
@@ -84,6 +110,44 @@ async def test_a_robots_txt_that_hangs_is_fetched_again(
     result = await crawl(urls=[site.url("/1"), site.url("/secret")], settings=settings)
     assert result.fetched == (site.url("/1"),)
     assert site.asked("/robots.txt") == 2
+
+
+@pytest.mark.promise("docs/access.md", "a running fetch is awaited")
+@pytest.mark.parametrize("in_place", [False, True])
+async def test_the_limit_passes_during_an_attempt(
+    crawl: Crawl, server: Server, in_place: bool
+) -> None:
+    site = server.site()
+    site.robots = [Reply(503), Reply(body="", delay=2.5)]
+    settings: dict[str, Any] = {"KOSTER_DEFER_FIRST_SECS": 0.5, "KOSTER_DEFER_LIMIT_SECS": 1.5}
+    settings |= {"KOSTER_IDLE_LIMIT_SECS": 1.8} | ({"ADDONS": {}, **IN_PLACE} if in_place else {})
+    result = await crawl(urls=[site.url("/")], settings=settings)
+    assert result.fetched == (site.url("/"),)
+
+
+class AskingSpider(RecordingSpider):
+    """Asks about the site in a slow handler of `site_deferred`."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.deferred, site_deferred)
+        return spider
+
+    def deferred(self) -> None:
+        TIME._stand_at(TIME.now() + 0.5)
+        middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
+        assert middleware is not None
+        middleware.is_allowed(self.urls[0])
+
+
+async def test_a_site_is_given_up_in_a_handler_of_its_signal(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    settings = {"KOSTER_DEFER_LIMIT_SECS": 0.2, "KOSTER_IDLE_LIMIT_SECS": 20}
+    result = await crawl(AskingSpider, urls=[site.url("/")], settings=settings)
+    assert len(result.refused) == 1
+    assert result.seconds < 5
 
 
 @pytest.mark.promise("docs/access.md", "while there is other work, a site is waited for")

@@ -43,6 +43,7 @@ class KosterMiddleware(Component):
         self._results: set[type] = set()
         """The types of the responses and errors with which requests have ended."""
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(self._spider_error, signal=signals.spider_error)
         crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
@@ -65,6 +66,7 @@ class KosterMiddleware(Component):
             step = await self._wait(request, state, robot)
         step = step or await self._settled(state, request, cached=True)
         self.enforcement.enforce(request, state, robot, step)
+        self._results.add(Response)  # even if another middleware drops it
         return page
 
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Step:
@@ -90,8 +92,8 @@ class KosterMiddleware(Component):
         necessary, the robots.txt of the final site is fetched.
         """
         self._ended(request, response)
-        url = response.url
-        if url != request.url and not request.meta.get("dont_obey_robotstxt"):
+        url, asked = response.url, request.url.partition("#")[0]  # handlers drop a fragment
+        if url.partition("#")[0] != asked and not request.meta.get("dont_obey_robotstxt"):
             state = self._sites.state_of(url)
             if state is not None and not is_robots_txt(url):
                 step = await self._settled(state, request, cached="cached" in response.flags)
@@ -276,6 +278,10 @@ class KosterMiddleware(Component):
                 ' "scrapy_koster.RobotsDownloader", or use the add-on.',
                 choice=self._config.pace.choice.value,
             )
+
+    def _spider_error(self, response: object) -> None:
+        if response is None:  # an error of start(): there is no response
+            self._results.add(Exception)
 
     def _spider_idle(self) -> None:
         if self._results == {RobotsForbidden}:

@@ -32,9 +32,8 @@ class _Checking:
     def needs_backout(self) -> bool:
         """Return whether the downloader is full. Requests that wait in place do not count."""
         is_full: bool = super().needs_backout()  # type: ignore[misc]
-        if not is_full or not self._hooks.frees_places:
-            return is_full
-        return len(self.active - self._hooks.in_place.keys()) >= self._places
+        placeless = self._hooks.in_place.keys() if self._hooks.frees_places else ()
+        return is_full and (not placeless or len(self.active - placeless) >= self._places)
 
 
 class _CheckedHandlers:

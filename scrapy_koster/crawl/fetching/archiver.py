@@ -38,9 +38,8 @@ class Archiver:
         self._folder = folder
         self._stats = crawler.stats
         self._log = Log(__name__, crawler)
-        began = clock_of(crawler).epoch()
-        writer = Writer(folder, _info_of(crawler, robot), began=began)
-        self._evidence = Evidence(writer, began=began)
+        info, began = _info_of(crawler, robot), clock_of(crawler).epoch()
+        self._evidence = Evidence(Writer(folder, info, began=began), began=began)
 
     def learnt(self, attempt: Attempt) -> Known:
         """Write *attempt*. Return its copy or failure, in which a copy has the ID of its record.

@@ -24,7 +24,6 @@ from scrapy_koster.protocol.access import Failure
 
 YOUNG_SECS = 0.5
 _SOCKETS_MAX = 1000
-_FILES_UNKNOWN = 512
 
 
 @dataclass(eq=False)
@@ -109,7 +108,7 @@ def socket_limit() -> int:
     try:
         import resource  # noqa: PLC0415  # not on Windows
     except ImportError:
-        return _FILES_UNKNOWN // 2
+        return 256
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     is_unlimited = files == resource.RLIM_INFINITY
     return _SOCKETS_MAX if is_unlimited else max(1, min(files // 2, _SOCKETS_MAX))

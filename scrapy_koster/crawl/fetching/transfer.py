@@ -53,8 +53,8 @@ class Transfer:
     """The request of the crawl that needs the robots.txt."""
     stale: Copy | None
     """The expired copy to revalidate, or None."""
-    is_proxied: bool = False
-    """Whether the last request was sent to a proxy."""
+    is_proxied: bool = True
+    """Whether the last request was sent to a proxy, or no request has been sent yet."""
     address: str = ""
     """The IP address from which the last response came; "" if unknown, or from a proxy."""
     exchanges: list[Exchange] = field(default_factory=list)

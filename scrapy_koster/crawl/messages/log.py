@@ -38,8 +38,7 @@ class Log:
 
     def info_first(self, count: int, kind: object, message: str, **values: object) -> None:
         """Log the first *count* messages of a *kind* at INFO, and further messages at DEBUG."""
-        level = logging.INFO if self.is_first(kind, count) else logging.DEBUG
-        self._write(level, message, values)
+        self._write(logging.INFO if self.is_first(kind, count) else logging.DEBUG, message, values)
 
     def is_first(self, kind: object, count: int = 1) -> bool:
         """Return whether this is one of the first *count* calls with *kind*."""

@@ -29,9 +29,9 @@ class Delays:
 
     def of(self, state: SiteState, robot: str) -> Delay | None:
         """Return the delay that a site requests for *robot*, or None."""
-        if robot not in state.delays:
-            state.delays[robot] = self._read(state, robot)
-        return state.delays[robot]
+        if (delay := state.delays.get(robot)) is None and (delay := self._read(state, robot)):
+            state.delays[robot] = delay
+        return delay
 
     def secs_of(self, state: SiteState, robot: str) -> float:
         """Return the delay of a site in seconds, 0 if the site has no delay.
@@ -42,7 +42,7 @@ class Delays:
         """
         for name in (self._robot, robot):
             self.of(state, name)
-        return max(map(self._kept, state.delays.values()))
+        return max(map(self._kept, state.delays.values()), default=0.0)
 
     def _kept(self, delay: Delay | None) -> float:
         """Return the seconds between two visits for *delay*; 0 if None or refused."""

@@ -196,8 +196,8 @@ class Pacer:
         return host if decision.allowed else None
 
     def has_waiting(self) -> bool:
-        """Return whether requests wait for a host. Log a long wait: the crawl is idle."""
-        waiting = list(filter(self._is_awaited, self._hosts.values()))
+        """Return whether requests for pages wait for a host. Log a long wait: the crawl is idle."""
+        waiting = [host for host in self._hosts.values() if self._is_awaited(host, Request)]
         now, first = self._clock.now(), min(waiting, key=lambda host: host.next_visit, default=None)
         if first and now >= self._tell_at and first.next_visit - now >= _LONG_SECS:
             self._tell_at = now + _TELL_SECS
@@ -212,8 +212,9 @@ class Pacer:
 
     # Requests wait for their turn.
 
-    def _is_awaited(self, host: Host) -> bool:
-        return bool(host.waiters) or self.parked.waiting_in(host.name) > 0
+    def _is_awaited(self, host: Host, by: type = object) -> bool:
+        in_place = any(isinstance(visitor, by) for visitor in host.waiters.values())
+        return in_place or self.parked.waiting_in(host.name) > 0
 
     async def wait(self, host: Host, visitor: Visitor) -> bool:
         """Wait in place until *visitor* has the turn. Return False if the crawl closes first."""
