@@ -6,11 +6,12 @@ import ast
 from pathlib import Path
 from time import time
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 from harness.crawling import Crawl
 from scrapy import Request, Spider
+from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
@@ -25,9 +26,6 @@ from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
 from scrapy_koster.protocol.verdict import Verdict
-
-if TYPE_CHECKING:
-    from scrapy.core.engine import ExecutionEngine
 
 SOURCE = Path(scrapy_koster.__file__).parent
 SITE = "http://a.example"

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
 
 import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server
+from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
+from scrapy.crawler import Crawler
 
 SOON = {"KOSTER_IDLE_LIMIT_SECS": 1, "KOSTER_DEFER_FIRST_SECS": 0.2}
 

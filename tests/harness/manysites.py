@@ -19,10 +19,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from enum import Enum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from typing_extensions import Self
 
 BOUND_SECS = 10.0
 
