@@ -26,8 +26,8 @@ def test_of_patterns_made_up(name: str) -> None:
     made_up = patterns(reader.pieces, Random(f"{SEED} {name}"))
     slow = {}
     for _, pattern in zip(range(PATTERNS // len(READERS)), made_up, strict=False):
-        times = growth(reader, pattern.text)
-        if times > MOST:
+        # Twice, because other processes can only make it slower.
+        if growth(reader, pattern.text) > MOST and (times := growth(reader, pattern.text)) > MOST:
             slow[pattern] = times
     assert not slow
 
