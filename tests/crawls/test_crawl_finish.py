@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from harness import crawling
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl, reactor_settings
 from harness.replies import Reply, Reset, redirect
 from harness.server import Server, Site
-from scrapy import Request
-from scrapy.exceptions import IgnoreRequest
+from scrapy import Request, Spider, signals
+from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
+from scrapy.utils.test import get_crawler
+
+from scrapy_koster import KosterMiddleware
+from scrapy_koster.crawl.exceptions import RobotsForbidden
 
 RULES = "User-agent: *\nDisallow: /private\n"
 FORBIDDEN = "robotstxt_forbidden"
@@ -78,15 +80,14 @@ async def test_a_page_that_does_not_arrive_was_not_forbidden(
     assert result.finish_reason == "finished"
 
 
-class BrokenSpider(RecordingSpider):
-    async def start(self) -> AsyncIterator[Request]:
-        yield self.ask(self.urls[0])
-        raise ZeroDivisionError
-
-
-async def test_an_error_of_start_is_not_that(
-    crawl: Crawl, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(crawling, "_refuse_loud_errors", lambda _: None)
-    result = await crawl(BrokenSpider, urls=[site.url("/private")])
-    assert result.finish_reason != FORBIDDEN
+def test_an_error_of_start_is_not_that() -> None:
+    """Scrapy 2.17 does not send the signal then."""
+    crawler = get_crawler(Spider, {**reactor_settings(), "ROBOTSTXT_OBEY": True})
+    middleware = KosterMiddleware.from_crawler(crawler)
+    middleware.process_exception(Request("data:,a"), RobotsForbidden(None))  # type: ignore[arg-type]
+    crawler.signals.send_catch_log(signals.spider_error, response=object())  # of an errback
+    [(_, raised)] = crawler.signals.send_catch_log(signals.spider_idle)
+    assert isinstance(raised.value, CloseSpider)
+    crawler.signals.send_catch_log(signals.spider_error, response=None)
+    [(_, raised)] = crawler.signals.send_catch_log(signals.spider_idle)
+    assert raised is None
