@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from harness.crawling import Crawl, RecordingSpider, reactor_settings
@@ -20,11 +21,11 @@ from scrapy import Request, Spider
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from scrapy_koster import KosterRobotParser, RobotsUnavailable
+from scrapy_koster import RobotsUnavailable
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.states import Facts, SiteState
-from scrapy_koster.protocol.site import Site as Site_
+from scrapy_koster.protocol import site as sites
 
 DELAY_SECS = 0.3
 OBEY: dict[str, Any] = {"KOSTER_CRAWL_DELAY": "obey"}
@@ -276,11 +277,15 @@ def test_a_fleet_comes_no_more_often_than_one(tmp_path: Path) -> None:
         assert sum(gaps(site)) >= 6 * 0.5 - ON_ITS_WAY_SECS
 
 
-def test_the_absence_of_a_delay_is_not_kept_for_each_name() -> None:
-    """A crawl may send any number of User-Agents."""
-    crawler = get_crawler(Spider, reactor_settings())
-    delays = Delays(crawler, Config.from_crawler(crawler), "figtree")
-    state = SiteState(Site_("http", "a.example", 80))
-    state.learn(Facts(parser=KosterRobotParser(b"User-agent: *\nDisallow: /a")))
-    assert [delays.secs_of(state, f"robot{n}") for n in range(9)] == [0.0] * 9
-    assert not state.delays
+def test_a_file_is_read_once_for_a_name_and_few_names_are_kept() -> None:
+    """A crawl may send any number of User-Agents, and most sites have no delay."""
+    parser, crawler = Mock(lines=Mock(return_value=())), get_crawler(Spider, reactor_settings())
+    delays, state = (
+        Delays(crawler, Config.from_crawler(crawler), "figtree"),
+        SiteState(sites.Site("http", "a.example", 80)),
+    )
+    state.learn(Facts(parser=parser))
+    assert {delays.secs_of(state, f"robot{n % 9}") for n in range(90)} == {0.0}
+    assert parser.lines.call_count == 10
+    assert {delays.secs_of(state, f"robot{n}") for n in range(1000)} == {0.0}
+    assert len(state.delays) <= 100

@@ -17,14 +17,13 @@ from harness import forks
 from harness.crawling import IN_PLACE, STEADY, Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
-from harness.virtual import TIME, time
+from harness.virtual import time
 from scrapy import Request, signals
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 
-from scrapy_koster import KosterMiddleware, RobotsUnavailable
+from scrapy_koster import RobotsUnavailable
 from scrapy_koster.crawl.fetching import fetcher
-from scrapy_koster.signals import site_deferred
 
 MOMENTS, SOME_MOMENTS = 20, 3
 IDLE_SECS = 1.5
@@ -123,31 +122,6 @@ async def test_the_limit_passes_during_an_attempt(
     settings |= {"KOSTER_IDLE_LIMIT_SECS": 1.8} | ({"ADDONS": {}, **IN_PLACE} if in_place else {})
     result = await crawl(urls=[site.url("/")], settings=settings)
     assert result.fetched == (site.url("/"),)
-
-
-class AskingSpider(RecordingSpider):
-    """Asks about the site in a slow handler of `site_deferred`."""
-
-    @classmethod
-    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.deferred, site_deferred)
-        return spider
-
-    def deferred(self) -> None:
-        TIME._stand_at(TIME.now() + 0.5)
-        middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
-        assert middleware is not None
-        middleware.is_allowed(self.urls[0])
-
-
-async def test_a_site_is_given_up_in_a_handler_of_its_signal(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    settings = {"KOSTER_DEFER_LIMIT_SECS": 0.2, "KOSTER_IDLE_LIMIT_SECS": 20}
-    result = await crawl(AskingSpider, urls=[site.url("/")], settings=settings)
-    assert len(result.refused) == 1
-    assert result.seconds < 5
 
 
 @pytest.mark.promise("docs/access.md", "while there is other work, a site is waited for")

@@ -29,9 +29,12 @@ class Delays:
 
     def of(self, state: SiteState, robot: str) -> Delay | None:
         """Return the delay that a site requests for *robot*, or None."""
-        if (delay := state.delays.get(robot)) is None and (delay := self._read(state, robot)):
-            state.delays[robot] = delay
-        return delay
+        if robot not in state.delays:
+            # Each User-Agent can be a name. The pacer keeps the longest delay of a host.
+            if len(state.delays) >= 100:
+                state.delays.clear()
+            state.delays[robot] = self._read(state, robot)
+        return state.delays[robot]
 
     def secs_of(self, state: SiteState, robot: str) -> float:
         """Return the delay of a site in seconds, 0 if the site has no delay.
@@ -42,7 +45,7 @@ class Delays:
         """
         for name in (self._robot, robot):
             self.of(state, name)
-        return max(map(self._kept, state.delays.values()), default=0.0)
+        return max(map(self._kept, state.delays.values()))
 
     def _kept(self, delay: Delay | None) -> float:
         """Return the seconds between two visits for *delay*; 0 if None or refused."""
