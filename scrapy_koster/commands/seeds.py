@@ -40,8 +40,8 @@ class Seeds:
         self._db.execute("BEGIN")
 
     def __len__(self) -> int:
-        lines, *others = self.counts.values()
-        return lines - sum(others)
+        counts = self.counts
+        return counts["lines"] - counts["skipped"] - counts["broken"] - counts["repeated"]
 
     def read(self, file: BufferedReader) -> Iterator[str]:
         """Add the lines of *file*. Yield messages about invalid lines, as printable text.

@@ -1,4 +1,4 @@
-"""Acts on decisions about requests: counts, logs, refuses.
+"""Acts on decisions about requests: counts, logs, refuses. ``Component`` is in each middleware.
 
 A request is decided before the download (``enforce``), and again when the request is sent
 (``check_before_sending``). In between, the request waits for the delay of its slot, and downloader

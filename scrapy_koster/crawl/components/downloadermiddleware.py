@@ -41,7 +41,7 @@ class KosterMiddleware(Component):
             self._parts.engine.hooks.check = self.enforcement.check_before_sending
         self._ignores_missing = crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING")
         self._results: set[type] = set()
-        """The types of the responses and errors with which requests have ended."""
+        """The types of responses and errors of requests. Response, too, for an allowed request."""
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_error, signal=signals.spider_error)
         crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
@@ -64,7 +64,8 @@ class KosterMiddleware(Component):
         step: Step | None = self.enforcement.refusal_of_host(request, state)
         if step is None and page is None:
             step = await self._wait(request, state, robot)
-        step = step or await self._settled(state, request, cached=True)
+        elif step is None:
+            step = await self._settled(state, request, cached=True)
         self.enforcement.enforce(request, state, robot, step)
         self._results.add(Response)  # even if another middleware drops it
         return page

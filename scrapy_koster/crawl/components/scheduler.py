@@ -104,8 +104,8 @@ class DeferringScheduler(BaseScheduler):
         return ready.addCallback(self._opened)
 
     def _opened(self, _: None) -> None:
-        parts = self._parts
-        self._backup = backup_of(self._crawler, self._scheduler, parts.engine, parts.clock)
+        sites = self._sites
+        self._backup = backup_of(self._crawler, self._scheduler, sites.engine, sites.clock)
         if self._backup is not None:
             self._backup.open(anew=getattr(self._scheduler, "flush_on_start", False))
         if not self._sites.is_by_hand:  # `scrapy fetch` leaves them to the next crawl

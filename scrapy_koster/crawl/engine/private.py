@@ -105,8 +105,7 @@ class Engine:
 
     def wake(self) -> None:
         """Make the engine call the scheduler soon, not only after a download or five seconds."""
-        slot = self._slot
-        if slot is not None:
+        if (slot := self._slot) is not None:
             slot.nextcall.schedule()
 
     def has_only(self, waiting: Collection[Request]) -> bool:

@@ -205,8 +205,7 @@ class Retriever:
 
         It can if the crawl closes, if no request waits, or if the step is not Ask.
         """
-        is_needed = state.page is not None and not self._closing
-        return not is_needed or not isinstance(self._step(state), Ask)
+        return state.page is None or self._closing or not isinstance(self._step(state), Ask)
 
     async def _claimed(self, state: SiteState, page: Request) -> float:
         """Claim the site. Return the remaining seconds of another process's claim, or 0.

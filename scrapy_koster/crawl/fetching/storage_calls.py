@@ -301,5 +301,4 @@ def _caller_in_loop() -> Callable[..., Any]:
         return asyncio.get_running_loop().call_soon_threadsafe
     from twisted.internet import reactor  # noqa: PLC0415  # at the top it would install a reactor
 
-    loop: Any = reactor
-    return loop.callFromThread  # type: ignore[no-any-return]
+    return reactor.callFromThread  # type: ignore[no-any-return]
