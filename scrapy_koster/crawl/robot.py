@@ -3,7 +3,7 @@
 import re
 from weakref import WeakKeyDictionary
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Headers
 from scrapy.utils.python import without_none_values
@@ -56,7 +56,7 @@ class Robot:
 
     A name is a name token, a User-Agent header that begins with a name token (A10), or several name
     tokens with commas. Downloader middlewares may change the header of a request after the
-    decision, so the name is compared with the header of the first request for a page.
+    decision, so the name is compared with the header of the first request that got a page.
     """
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
@@ -67,7 +67,6 @@ class Robot:
         """The name for requests without a name of their own."""
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
         """The names from the meta or the header of a request, by request."""
-        crawler.signals.connect(self._compare, signals.request_reached_downloader)
 
     def name_of(self, request: Request) -> str:
         """Return the robot's name in the meta or the header of *request*, or the name of the crawl.
@@ -88,9 +87,8 @@ class Robot:
         """Return the name by which *request* was decided, even if its header has changed since."""
         return self._names.get(request, self.name) if self._names else self.name
 
-    def _compare(self, request: Request) -> None:
-        """Check the User-Agent header of the first request for a page, and log warnings."""
-        # Not disconnected: during a signal this would hide the signal from the next receiver.
+    def compare(self, request: Request) -> None:
+        """Check the User-Agent header of the first request that got a page, and log warnings."""
         if request.meta.get("dont_obey_robotstxt") or not self._log.is_first("page"):
             return
         header, robot = sent_user_agent(request.headers), self.decided_by(request)

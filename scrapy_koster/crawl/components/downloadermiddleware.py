@@ -93,6 +93,8 @@ class KosterMiddleware(Component):
         necessary, the robots.txt of the final site is fetched.
         """
         self._ended(request, response)
+        if "cached" not in response.flags:
+            self._parts.robot.compare(request)
         url, asked = response.url, request.url.partition("#")[0]  # handlers drop a fragment
         if url.partition("#")[0] != asked and not request.meta.get("dont_obey_robotstxt"):
             state = self._sites.state_of(url)
@@ -144,8 +146,7 @@ class KosterMiddleware(Component):
 
         Raises IgnoreRequest if the page is missing in the cache.
         """
-        cache = self.cache
-        found = None if cache is None else cache.process_request(request)
+        found = (cache := self.cache) and cache.process_request(request)
         if not isinstance(found, Response):
             return None
         if self._log.is_first("replay"):
