@@ -125,17 +125,17 @@ class RobotsMetaMiddleware(PageMiddleware):
         request = response.request
         assert request is not None  # the engine sets it
         is_exempt = request.meta.get("dont_obey_robotstxt")
-        found = self._found[response] = {} if is_exempt else self._directives(response, request)
+        if found := {} if is_exempt else self._directives(response, request):
+            self._found[response] = found
         # Set even if empty: a spider may have copied the meta of another page to this request.
         request.meta[PAGE_DIRECTIVES] = [word for word in ("noindex", "nofollow") if word in found]
 
     def _directives(self, response: Response, request: Request) -> Directives:
-        said: list[str] = []
-        if "header" in self._config.page_directives:
-            # Faster than headers.getlist(), which normalizes the name in every call.
-            values = dict.get(response.headers, b"X-Robots-Tag") or ()
-            said = [value.decode("latin-1") for value in values]
-        page = html_of(response) if "meta" in self._config.page_directives else b""
+        sources = self._config.page_directives
+        # Faster than headers.getlist(), which normalizes the name in every call.
+        values = dict.get(response.headers, b"X-Robots-Tag") if "header" in sources else None
+        said = [value.decode("latin-1") for value in values or ()]
+        page = html_of(response) if "meta" in sources else b""
         found: Directives = {}
         for token in names_of(self._parts.robot.name_of(request)) if said or page else ():
             metas = metas_of_page(page, names_for(token))
