@@ -4,17 +4,12 @@ The limit is a number of bytes of the answer. Section 6: "place limits on the re
 
 Scrapy's handler for HTTP/1.1 reports headers only when they are complete. Until then, Twisted reads
 header lines and interim answers (1xx) without a limit, so an answer could fill the memory. To
-prevent this, the bytes of a connection are counted before Twisted parses them. No method of Twisted
-is replaced: a copy of the handler has a pool of ours, which opens connections through our endpoint
-and factory.
-
-Pages use these connections, too. After the robots.txt has come, its connection has no limit. A
-connection that was opened for a page never has a limit, as in Scrapy.
+prevent this, the bytes of a connection are counted before Twisted parses them: a copy of the
+handler has a pool of ours, which sets the attribute ``dataReceived`` of a connection until the
+robots.txt has come. Pages use these connections, too, without a limit, as in Scrapy.
 """
 
-import math
 from collections.abc import Callable, Coroutine, Hashable
-from contextvars import ContextVar
 from copy import copy
 from functools import partial
 from inspect import iscoroutinefunction
@@ -24,7 +19,6 @@ from scrapy import Request
 from scrapy.exceptions import DownloadCancelledError, StopDownload
 from scrapy.http import Response
 from twisted.internet.defer import Deferred
-from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.web.client import HTTPConnectionPool
 
 HEADERS_MAX_BYTES = 65536
@@ -38,9 +32,11 @@ class AnswerLimit:
     def __init__(self, body_max_bytes: int) -> None:
         self._body_max = body_max_bytes
         self._body = 0
-        self._limit: float = HEADERS_MAX_BYTES
+        self._limit = HEADERS_MAX_BYTES
         self._received = 0
         self._is_passed = False
+        self._connection: Any = None
+        self._receive: Callable[[bytes], None] | None = None
 
     @property
     def has_cut(self) -> bool:
@@ -58,33 +54,37 @@ class AnswerLimit:
         if self.has_cut:
             raise StopDownload(fail=False)
 
-    def is_passed_by(self, data: bytes) -> bool:
-        """Count *data*, and return whether the bytes before *data* exceed the limit.
+    def begin(self, connection: Any) -> Any:
+        """Limit the bytes that *connection* of Twisted receives, and return *connection*."""
+        self._connection, self._receive = connection, partial(self._received_by, connection)
+        connection.dataReceived = self._receive
+        return connection
+
+    def _received_by(self, connection: Any, data: bytes) -> None:
+        """Let *connection* parse *data*, or abort it if the bytes before *data* are too many.
 
         *data* itself is not compared: the headers may end within *data*.
         """
         self._is_passed = self._received > self._limit
         self._received += len(data)
-        return self._is_passed
+        if self._is_passed:
+            connection.transport.abortConnection()
+        else:
+            type(connection).dataReceived(connection, data)
 
     def end(self) -> None:
         """Remove the limit, because the next answer on the connection may be a page.
 
         Raises DownloadCancelledError if the answer was too long.
         """
-        limit, self._limit = self._limit, math.inf
+        # Another request for a robots.txt may use the connection already, with its own limit.
+        if self._connection and self._connection.dataReceived is self._receive:
+            del self._connection.dataReceived
+        self._connection = self._receive = None
         if self._is_passed:
-            is_of_headers = limit == HEADERS_MAX_BYTES
-            too_long = f"its answer is longer than {limit} bytes"
+            is_of_headers = self._limit == HEADERS_MAX_BYTES
+            too_long = f"its answer is longer than {self._limit} bytes"
             raise DownloadCancelledError(HEADERS_TOO_LONG if is_of_headers else too_long)
-
-
-_SENDING: ContextVar[AnswerLimit | None] = ContextVar("_SENDING", default=None)
-"""The limit of the request that ``send_limited`` is sending. None outside of this function.
-
-A connection that is used again gets its limit from here (``_Wire.writeSequence``), because Twisted
-writes the request during the call of the handler.
-"""
 
 
 async def through_middlewares(
@@ -110,11 +110,9 @@ async def send_limited(crawler: Any, request: Request, limit: AnswerLimit) -> Re
         own_handler = copy(handler)
         own_handler._pool = _Pool(pool, limit)  # noqa: SLF001
         send = own_handler.download_request
-    token = _SENDING.set(limit)
     try:
         response: object = await send(request)
     finally:
-        _SENDING.reset(token)
         limit.end()
     if not isinstance(response, Response):
         raise TypeError(
@@ -135,62 +133,17 @@ def _handler(crawler: Any, url: str) -> Any:
 
 
 class _Pool:
-    """The connection pool of the crawl, except that new connections have a limit."""
+    """The connection pool of the crawl, with a limit of the bytes that are received."""
 
     def __init__(self, pool: Any, limit: AnswerLimit) -> None:
-        self._pool = pool
+        self._pool = copy(pool)  # the copy has the same connections
+        self._pool.retryAutomatically = False  # else another object stands for a connection
         self._limit = limit
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pool, name)
 
     def getConnection(self, key: Hashable, endpoint: Any) -> Deferred[Any]:  # noqa: N802
-        """Return a connection for a request. A new connection is limited from the first byte."""
-        found: Deferred[Any] = self._pool.getConnection(key, _Endpoint(endpoint, self._limit))
-        return found
-
-
-class _Endpoint:
-    """An endpoint that opens connections with a limit."""
-
-    def __init__(self, endpoint: Any, limit: AnswerLimit) -> None:
-        self._endpoint = endpoint
-        self._limit = limit
-
-    def connect(self, factory: Any) -> Deferred[Any]:
-        """Connect, and return a Deferred with the protocol that *factory* has built."""
-        connecting: Deferred[Any] = self._endpoint.connect(_Factory(factory, self._limit))
-        return connecting.addCallback(lambda wire: wire.wrappedProtocol)
-
-
-class _Factory(WrappingFactory[Any]):
-    """Wraps the protocols of another factory in ``_Wire``, with the limit."""
-
-    noisy = False
-
-    def __init__(self, factory: Any, limit: AnswerLimit) -> None:
-        super().__init__(factory)  # type: ignore[no-untyped-call]
-        self.protocol = partial(_Wire, limit)
-
-
-class _Wire(ProtocolWrapper):
-    """Counts received bytes before the connection's protocol parses the bytes."""
-
-    def __init__(self, limit: AnswerLimit, *wrapped: Any) -> None:
-        super().__init__(*wrapped)
-        self._limit = limit
-
-    def writeSequence(self, data: Any) -> None:  # noqa: N802
-        """Send *data*, a request, with the limit in ``_SENDING``.
-
-        For a page, ``_SENDING`` is None. Then the old limit stays, which ``end`` has made infinite.
-        """
-        self._limit = _SENDING.get() or self._limit
-        super().writeSequence(data)  # type: ignore[no-untyped-call]
-
-    def dataReceived(self, data: bytes) -> None:  # noqa: N802
-        """Let the protocol parse *data*, or abort the connection if the limit is exceeded."""
-        if self._limit.is_passed_by(data):
-            self.abortConnection()
-        else:
-            super().dataReceived(data)  # type: ignore[no-untyped-call]
+        """Return a connection for a request, limited from the first byte."""
+        found: Deferred[Any] = self._pool.getConnection(key, endpoint)
+        return found.addCallback(self._limit.begin)
