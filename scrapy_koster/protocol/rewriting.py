@@ -18,7 +18,7 @@ the handler does not.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _ENCODED_DOT = re.compile("%2e", re.IGNORECASE)
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
@@ -42,15 +42,16 @@ def is_plain(url: str) -> bool:
     )
 
 
-def sent_as(url: str) -> Iterator[str]:
-    """Yield *url*, and the other spellings in which a handler may send the URL.
+def sent_as(url: str) -> Sequence[str]:
+    """Return *url*, and the other spellings in which a handler may send the URL.
 
     Spellings that differ only in escapes are left out, because escapes are decoded before the
     comparison (C3). The exception is %2F in a query.
     """
-    yield url
-    if is_plain(url):  # for speed: this function is called for every request
-        return
+    return (url,) if is_plain(url) else (url, *_spellings(url))
+
+
+def _spellings(url: str) -> Iterator[str]:
     sent = url.lstrip(_SPACE_AND_CONTROLS).translate(_WITHOUT_LINE_ENDS).partition("#")[0]
     for stripped in dict.fromkeys([sent, sent.rstrip(" ")]):
         for spelling in _rewritten(stripped):

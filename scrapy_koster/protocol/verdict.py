@@ -45,10 +45,12 @@ def permission(
 ) -> Permission:
     """Return the function that decides on the URLs of a site.
 
-    *parser* is needed only if rules decide. Then the returned function calls ``allowed`` of
-    *parser*, and raises ParserDefectError if ``allowed`` fails or does not return a bool.
+    *parser* is None unless the rules of a copy decide. Then the returned function calls ``allowed``
+    of *parser*, and raises ParserDefectError if ``allowed`` fails or does not return a bool.
     *overrides* are the current overrides of the site.
     """
+    if parser is not None and isinstance(step, Obey) and not overrides:
+        return bools_of(parser)  # at once, because ``standing_by`` may search the whole file
     standing = standing_by(step, policy)
     if overrides and standing.may_be_overridden:
         by_site = permission(step, parser, policy)
@@ -66,7 +68,10 @@ def permission(
 
 def forbidden_spelling(url: str, robot: str | bytes, allows: Permission) -> str | None:
     """Return the first forbidden spelling in which *url* may be sent, or None."""
-    return next((each for each in sent_as(url) if not allows(each, robot)), None)
+    for spelling in sent_as(url):
+        if not allows(spelling, robot):
+            return spelling
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
