@@ -66,7 +66,8 @@ class Enforcement:
     def decide(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
         """Return the decision on *request* for *robot*, by the state and the step of its site."""
         assert not waits(step)
-        delay = self._parts.pacer.delay_of(state, robot)
+        pacer = self._parts.pacer
+        delay = pacer.delay_of(state, robot) if pacer.is_open else None
         return decide(
             request.url, robot, state, step, delay=delay, config=self._config, now=self._epoch()
         )

@@ -60,7 +60,7 @@ class KosterMiddleware(Component):
         if state is None:
             return None
         robot = self._parts.robot.name_of(request)
-        page = self._cached(request)
+        page = self._cached(request) if self._ignores_missing else None
         step: Step | None = self.enforcement.refusal_of_host(request, state)
         if step is None and page is None:
             step = await self._wait(request, state, robot)

@@ -37,7 +37,7 @@ from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Copy, Known
-from scrapy_koster.protocol.delay import Delay, names_delay
+from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
@@ -96,6 +96,7 @@ class Pacer:
         self._log = Log(__name__, self.crawler)
         self._clock = clock_of(self.crawler)
         self._delays = Delays(self.crawler, self.config, self.robot.name)
+        self.delay_of = self._delays.of
         self._own_secs = self.crawler.settings.getfloat("DOWNLOAD_DELAY")
         self._hosts: dict[str, Host] = {}
         self._prune_at = self.config.memory_sites
@@ -120,10 +121,6 @@ class Pacer:
                 host.waiters.popitem()[0].callback(False)  # noqa: FBT003
 
     # The hosts.
-
-    def delay_of(self, state: SiteState, robot: str) -> Delay | None:
-        """Return the delay of the site for *robot*. None if there is none, or if it is ignored."""
-        return self._delays.of(state, robot) if self.is_open else None
 
     def _host_of(self, url: str) -> Host | None:
         """Return the host of *url* if the host requests a delay, or None."""
