@@ -49,10 +49,7 @@ def permission(
     of *parser*, and raises ParserDefectError if ``allowed`` fails or does not return a bool.
     *overrides* are the current overrides of the site.
     """
-    if parser is not None and isinstance(step, Obey) and not overrides:
-        return bools_of(parser)  # at once, because ``standing_by`` may search the whole file
-    standing = standing_by(step, policy)
-    if overrides and standing.may_be_overridden:
+    if overrides and standing_by(step, policy).may_be_overridden:
         by_site = permission(step, parser, policy)
 
         def allows(url: str, robot: str | bytes) -> bool:
@@ -60,9 +57,11 @@ def permission(
             return by_site(url, robot) if chosen is None else chosen[0]
 
         return allows
-    if standing.ground is Ground.RULE:
-        return bools_of(parser)
-    is_closed = standing.is_closed
+    if parser is not None and isinstance(step, Obey):
+        return bools_of(parser)  # before ``standing_by``, which may search the whole file
+    standing = standing_by(step, policy)
+    # Rules without a parser, which would be a defect of ours, allow nothing.
+    is_closed = standing.is_closed or standing.ground is Ground.RULE
     return lambda url, _robot: not is_closed or is_robots_txt(url)
 
 

@@ -213,6 +213,7 @@ class YesOrNo:
 def test_a_verdict_on_a_url_is_what_the_file_says() -> None:
     assert judged("/org/plans.html", Obey(COPY, 0), RobotsTxt(BODY)) == FORBIDDEN
     assert judged("/", Obey(COPY, 0), RobotsTxt(BODY)).allowed
+    assert not judged("/", Obey(COPY, 0), None).allowed  # rules, and nobody to read them
 
 
 def test_the_first_spelling_that_is_forbidden_decides() -> None:
