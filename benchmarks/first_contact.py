@@ -17,7 +17,6 @@ from math import inf
 from pathlib import Path
 from shutil import which
 from statistics import quantiles
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from corpus import corpus
@@ -148,7 +147,7 @@ def tables(rounds: int) -> Iterator[Table]:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         server = opened.enter_context(redis_server()) if which("redis-server") else None
         crawls = Crawls(folder, server)
-        yield _healthy(crawls, rounds, "HTTP", network=NETWORK)
+        yield _healthy(crawls, rounds, "HTTP", network=True)
         yield _healthy(crawls, rounds, "HTTP")
         yield _healthy(crawls, rounds, "HTTP", real=False)
         yield _healthy(crawls, few, "HTTPS")
@@ -158,8 +157,8 @@ def tables(rounds: int) -> Iterator[Table]:
         for sites in QUEUES:
             yield _queue(crawls, few, sites)
         yield _outage(crawls, 1)
-        for pages, limit in ((2.5, 1.35), (50.0, 1.15)):
-            yield _known(crawls, few, pages, limit)
+        for pages in (2.5, 50.0):
+            yield _known(crawls, few, pages, 1.10)
 
 
 def _by_turns(names: Sequence[str], rounds: int, run: Callable[[str], dict[str, Any]]) -> Rounds:
@@ -196,20 +195,19 @@ def _healthy(
     loop: str = "asyncio",
     *,
     real: bool = True,
-    network: Mapping[str, Any] = MappingProxyType({}),
+    network: bool = False,
 ) -> Table:
     names = [SCRAPYS, *crawls.ours]
     of_loop = LOOPS.get(loop, {})
-    with HealthySites(tls=protocol == "HTTPS", real=real, **network) as web:
+    answers = NETWORK if network else {}
+    with HealthySites(tls=protocol == "HTTPS", real=real, **answers) as web:
         urls = [web.url(site) for site in range(SITES)]
         found = _there_and_back(
             names,
             rounds,
             lambda name: crawls.run(web, urls, crawls.settings(name) | of_loop),
         )
-    limits = {MEMORY: 1.25, SQLITE: 1.30, REDIS: 1.50}
-    if network:
-        limits |= {MEMORY: 1.15, SQLITE: 1.20}
+    limits = {MEMORY: 1.10, SQLITE: 1.10, REDIS: 1.50}
     rows, unmet = [], []
     for name in names:
         cpu = ratios(found, name, SCRAPYS, "cpu_secs")

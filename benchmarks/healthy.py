@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ROBOTS = b"User-agent: *\nDisallow: /private/\nDisallow: /search\nAllow: /public/\nDisallow: /tmp\n"
 PAGE = b"<html><title>A page</title><p>" + b"text " * 200
 SPREAD = 0.8
-"""The sigma of a log-normal distribution: a tenth of the answers takes 2.8 times the median."""
+"""The sigma of a log-normal distribution: a tenth of the answers takes 2.8 medians or more."""
 EVERYWHERE = "0.0.0.0"  # noqa: S104  # each of 127/8 is a site
 
 
