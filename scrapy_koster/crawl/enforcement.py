@@ -24,7 +24,7 @@ from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
@@ -54,6 +54,9 @@ class Enforcement:
         self._sites = parts.sites
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
         """Hashes of the last refused URLs, so that ``drop_link`` counts a URL only once."""
+        self._decided: WeakKeyDictionary[Request, tuple[str, str, Known | None]]
+        self._decided = WeakKeyDictionary()
+        """The robot, the URL, and the copy or failure of the last decision, by request."""
         self.stated: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
         """The usage statements of the robots.txt about a page, by the request for the page.
 
@@ -102,23 +105,33 @@ class Enforcement:
 
         With KOSTER_DRY_RUN no error is raised. A request for /robots.txt is allowed by any *step*.
         """
+        self._decided[request] = robot, request.url, state.known
         if is_robots_txt(request.url):
             self._allow(request, state, robot, None)
         elif (decision := self._enforced(request, state, robot, step)).allowed:
             self._allow(request, state, robot, decision)
 
     def check_before_sending(self, request: Request) -> None:
-        """Decide again on *request* before sending. If refused, raise an error of ``_refuse``."""
+        """Decide again on *request*, which is about to be sent, if the decision may be another.
+
+        If refused, raise an error of ``_refuse``.
+        """
         state = self._sites.in_memory(request.url)
         if request.meta.get("dont_obey_robotstxt") or state is None or is_robots_txt(request.url):
             return
         # A copy decides even if it expired after ``enforce``. Without a copy, the first decision
         # stays: the site has failed.
         known, step = state.known, self.refusal_of_host(request, state)
-        if isinstance(known, Copy):
+        robot, *decided = self._decided.get(request, (self._parts.robot.name,))
+        may_differ = decided != [request.url, known] or self._config.policy.overrides
+        if isinstance(known, Copy) and may_differ:  # an override may have ended
             step = step or Obey(known, known.expires)
         if step is not None:
-            self._enforced(request, state, self._parts.robot.decided_by(request), step)
+            self._enforced(request, state, robot, step)
+
+    def robot_of(self, request: Request) -> str:
+        """Return the name by which *request* was decided, even if its header has changed since."""
+        return self._decided.get(request, (self._parts.robot.name,))[0]
 
     def refusal_of_host(self, request: Request, state: SiteState) -> Settled | None:
         """Return the step that refuses *request* if its Host header names another site, or None."""
