@@ -167,6 +167,19 @@ async def test_whoever_asks_is_told_the_same(crawl: Crawl, name: str) -> None:
     assert (refused > 0) is (name != "let through")
 
 
+async def test_an_override_can_end_before_the_request_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = await begun("overrides")
+    request, enforcement = Request(f"{SITE}/private/x"), asked.middleware.enforcement
+    await asked.middleware.process_request(request)
+    enforcement.check_before_sending(request)
+    monkeypatch.setattr(enforcement, "_epoch", lambda: 4e10)
+    with pytest.raises(IgnoreRequest):
+        enforcement.check_before_sending(request)
+    await asked.parts.sites.close()
+
+
 # Nothing else decides.
 
 DECIDES = {"verdict_on", "permission", "forbidden_spelling"}

@@ -336,25 +336,6 @@ def test_another_process_that_has_the_file_is_not_waited_for(
     )
 
 
-def test_a_file_that_cannot_be_written_is_said_once(
-    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    parked = parked_in(crawler, folder=tmp_path)
-    parked._file._connection.execute("PRAGMA query_only = ON")
-    for number in range(20):
-        parked.push("a", asked(number))
-    parked.let_out("a")
-    assert numbers(parked) == list(range(20))
-    parked.close()
-    [record] = caplog.records
-    assert record.getMessage() == (
-        f"{tmp_path / 'koster-parked.sqlite3'} cannot be written (OperationalError: attempt to"
-        " write a readonly database). Waiting requests are kept in memory only, and lost if this"
-        " process is killed. The next run may crawl pages of this run again. Give the JOBDIR more"
-        " room"
-    )
-
-
 def test_what_cannot_be_deleted_does_not_come_out_again(
     crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
