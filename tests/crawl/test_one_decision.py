@@ -167,9 +167,7 @@ async def test_whoever_asks_is_told_the_same(crawl: Crawl, name: str) -> None:
     assert (refused > 0) is (name != "let through")
 
 
-async def test_an_override_can_end_before_the_request_is_sent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_override_can_end_before_sending(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = await begun("overrides")
     request, enforcement = Request(f"{SITE}/private/x"), asked.middleware.enforcement
     await asked.middleware.process_request(request)

@@ -66,7 +66,7 @@ class Log:
         values: dict[str, object],
         error: BaseException | None = None,
     ) -> None:
-        if self._logger.isEnabledFor(level):
+        if self._logger.isEnabledFor(level) and (level >= logging.WARNING or self._is_heard(level)):
             shown = {name: _harmless(value) for name, value in values.items()}
             self._logger.log(
                 level,
@@ -76,6 +76,18 @@ class Log:
                 extra={"spider": self._crawler.spider},
                 stacklevel=3,
             )
+
+    def _is_heard(self, level: int) -> bool:
+        """Return whether a handler takes messages at *level*.
+
+        Scrapy sets LOG_LEVEL in its handlers. Its loggers take every level.
+        """
+        logger: logging.Logger | None = self._logger
+        while logger is not None:
+            if any(level >= handler.level for handler in logger.handlers):
+                return True
+            logger = logger.parent if logger.propagate else None
+        return False
 
 
 def _harmless(value: object) -> object:
