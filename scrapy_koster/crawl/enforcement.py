@@ -1,9 +1,10 @@
 """Acts on decisions about requests: counts, logs, refuses. ``Component`` is in each middleware.
 
 A request is decided before the download (``enforce``), and again when the request is sent
-(``check_before_sending``). In between, the request waits for the delay of its slot, and downloader
-middlewares may change the request. If a page comes from another URL, because a download handler
-follows redirects as a browser does, this URL is decided, too (``check_final_url``).
+(``check_before_sending``), unless URL, robot and copy are the same. In between, the request waits
+for the delay of its slot, and downloader middlewares may change the request. If a page comes from
+another URL, because a download handler follows redirects as a browser does, this URL is decided,
+too (``check_final_url``).
 """
 
 from collections.abc import Iterator
@@ -54,9 +55,9 @@ class Enforcement:
         self._sites = parts.sites
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
         """Hashes of the last refused URLs, so that ``drop_link`` counts a URL only once."""
-        self._decided: WeakKeyDictionary[Request, tuple[str, str, Known | None]]
-        self._decided = WeakKeyDictionary()
-        """The robot, the URL, and the copy or failure of the last decision, by request."""
+        self._allowed: WeakKeyDictionary[Request, tuple[str, str, Known | None]]
+        self._allowed = WeakKeyDictionary()
+        """The URL, the robot and the copy of the decision on an allowed request, until sending."""
         self.stated: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
         """The usage statements of the robots.txt about a page, by the request for the page.
 
@@ -105,14 +106,14 @@ class Enforcement:
 
         With KOSTER_DRY_RUN no error is raised. A request for /robots.txt is allowed by any *step*.
         """
-        self._decided[request] = robot, request.url, state.known
         if is_robots_txt(request.url):
             self._allow(request, state, robot, None)
         elif (decision := self._enforced(request, state, robot, step)).allowed:
+            self._allowed[request] = request.url, robot, state.known
             self._allow(request, state, robot, decision)
 
     def check_before_sending(self, request: Request) -> None:
-        """Decide again on *request*, which is about to be sent, if the decision may be another.
+        """Decide again on *request*, which is about to be sent, unless nothing has changed.
 
         If refused, raise an error of ``_refuse``.
         """
@@ -122,16 +123,12 @@ class Enforcement:
         # A copy decides even if it expired after ``enforce``. Without a copy, the first decision
         # stays: the site has failed.
         known, step = state.known, self.refusal_of_host(request, state)
-        robot, *decided = self._decided.get(request, (self._parts.robot.name,))
-        may_differ = decided != [request.url, known] or self._config.policy.overrides
-        if isinstance(known, Copy) and may_differ:  # an override may have ended
+        robot, overrides = self._parts.robot.decided_by(request), self._config.policy.overrides
+        is_same = self._allowed.pop(request, None) == (request.url, robot, known)
+        if isinstance(known, Copy) and (overrides or not is_same):  # an override may have ended
             step = step or Obey(known, known.expires)
         if step is not None:
             self._enforced(request, state, robot, step)
-
-    def robot_of(self, request: Request) -> str:
-        """Return the name by which *request* was decided, even if its header has changed since."""
-        return self._decided.get(request, (self._parts.robot.name,))[0]
 
     def refusal_of_host(self, request: Request, state: SiteState) -> Settled | None:
         """Return the step that refuses *request* if its Host header names another site, or None."""

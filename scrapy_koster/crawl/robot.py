@@ -1,6 +1,7 @@
 """The names of the robot, for decisions and in the User-Agent header (3.2.1)."""
 
 import re
+from weakref import WeakKeyDictionary
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -64,6 +65,8 @@ class Robot:
         self._config = config
         self.name = config.robot or user_agent(crawler)
         """The name for requests without a name of their own."""
+        self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
+        """The names from the meta or the header of a request, by request."""
 
     def name_of(self, request: Request) -> str:
         """Return the robot's name in the meta or the header of *request*, or the name of the crawl.
@@ -75,11 +78,21 @@ class Robot:
         name = checked_robot(said, _META, self._config.parser) if said else None
         if name is None and self._config.robot is None and b"User-Agent" in request.headers:
             name = sent_user_agent(request.headers)
-        return self.name if name is None else name
+        if name is None:
+            return self.name
+        self._names[request] = name
+        return name
 
-    def compare(self, robot: str, headers: Headers) -> None:
-        """Log warnings if *headers*, of a request decided for *robot*, do not name the robot."""
-        header, names = sent_user_agent(headers), names_of(robot)
+    def decided_by(self, request: Request) -> str:
+        """Return the name by which *request* was decided, even if its header has changed since."""
+        return self._names.get(request, self.name) if self._names else self.name
+
+    def compare(self, request: Request) -> None:
+        """Check the User-Agent header of the first request that got a page, and log warnings."""
+        if request.meta.get("dont_obey_robotstxt") or not self._log.is_first("page"):
+            return
+        header, robot = sent_user_agent(request.headers), self.decided_by(request)
+        names = names_of(robot)
         if _WORDS.match(robot):
             self._log.warning(
                 "The robot's name '%(name)s' is used as '%(token)s': a name is one word (section"

@@ -124,11 +124,13 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
         "explain": None if explained.verdict.allowed else said(explained.verdict)
     }
 
-    async def downloaded() -> None:
-        await middleware.process_request(Request(url))
+    request = Request(url)
 
-    async def sent() -> None:
-        middleware.enforcement.check_before_sending(Request(url))
+    async def downloaded() -> None:
+        await middleware.process_request(request)
+
+    async def sent() -> None:  # even if a subclass has ignored the error of process_request
+        middleware.enforcement.check_before_sending(request)
 
     async def ended_there() -> None:
         await middleware.process_response(Request("http://b.example/"), Response(url))

@@ -93,12 +93,10 @@ class KosterMiddleware(Component):
         necessary, the robots.txt of the final site is fetched.
         """
         self._ended(request, response)
-        if request.meta.get("dont_obey_robotstxt"):
-            return response
-        if "cached" not in response.flags and self._log.is_first("page"):
-            self._parts.robot.compare(self.enforcement.robot_of(request), request.headers)
+        if "cached" not in response.flags:
+            self._parts.robot.compare(request)
         url, asked = response.url, request.url.partition("#")[0]  # handlers drop a fragment
-        if url.partition("#")[0] != asked:
+        if url.partition("#")[0] != asked and not request.meta.get("dont_obey_robotstxt"):
             state = self._sites.state_of(url)
             if state is not None and not is_robots_txt(url):
                 step = await self._settled(state, request, cached="cached" in response.flags)

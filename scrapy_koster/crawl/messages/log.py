@@ -66,7 +66,7 @@ class Log:
         values: dict[str, object],
         error: BaseException | None = None,
     ) -> None:
-        if self._logger.isEnabledFor(level) and (level >= logging.WARNING or self._is_heard(level)):
+        if self._logger.isEnabledFor(level) and (level > logging.DEBUG or self._is_heard(level)):
             shown = {name: _harmless(value) for name, value in values.items()}
             self._logger.log(
                 level,
