@@ -1,10 +1,9 @@
 """Acts on decisions about requests: counts, logs, refuses. ``Component`` is in each middleware.
 
 A request is decided before the download (``enforce``), and again when the request is sent
-(``check_before_sending``), unless URL, robot and copy are the same. In between, the request waits
-for the delay of its slot, and downloader middlewares may change the request. If a page comes from
-another URL, because a download handler follows redirects as a browser does, this URL is decided,
-too (``check_final_url``).
+(``check_before_sending``). In between, the request waits for the delay of its slot, and downloader
+middlewares may change the request. If a page comes from another URL, because a download handler
+follows redirects as a browser does, this URL is decided, too (``check_final_url``).
 """
 
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
@@ -55,9 +54,6 @@ class Enforcement:
         self._sites = parts.sites
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
         """Hashes of the last refused URLs, so that ``drop_link`` counts a URL only once."""
-        self._allowed: WeakKeyDictionary[Request, tuple[str, str, Known | None]]
-        self._allowed = WeakKeyDictionary()
-        """The URL, the robot and the copy of the decision on an allowed request, until sending."""
         self.stated: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
         """The usage statements of the robots.txt about a page, by the request for the page.
 
@@ -109,26 +105,20 @@ class Enforcement:
         if is_robots_txt(request.url):
             self._allow(request, state, robot, None)
         elif (decision := self._enforced(request, state, robot, step)).allowed:
-            self._allowed[request] = request.url, robot, state.known
             self._allow(request, state, robot, decision)
 
     def check_before_sending(self, request: Request) -> None:
-        """Decide again on *request*, which is about to be sent, unless nothing has changed.
-
-        If refused, raise an error of ``_refuse``.
-        """
+        """Decide again on *request* before sending. If refused, raise an error of ``_refuse``."""
         state = self._sites.in_memory(request.url)
         if request.meta.get("dont_obey_robotstxt") or state is None or is_robots_txt(request.url):
             return
         # A copy decides even if it expired after ``enforce``. Without a copy, the first decision
         # stays: the site has failed.
         known, step = state.known, self.refusal_of_host(request, state)
-        robot, overrides = self._parts.robot.decided_by(request), self._config.policy.overrides
-        is_same = self._allowed.pop(request, None) == (request.url, robot, known)
-        if isinstance(known, Copy) and (overrides or not is_same):  # an override may have ended
+        if isinstance(known, Copy):
             step = step or Obey(known, known.expires)
         if step is not None:
-            self._enforced(request, state, robot, step)
+            self._enforced(request, state, self._parts.robot.decided_by(request), step)
 
     def refusal_of_host(self, request: Request, state: SiteState) -> Settled | None:
         """Return the step that refuses *request* if its Host header names another site, or None."""
