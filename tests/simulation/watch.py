@@ -244,7 +244,7 @@ class Watch:
         history = self._history
         claim_secs = history.koster["KOSTER_TIMEOUT_SECS"] + _SPARE_SECS
         return (
-            self._now - process.failed_at <= _BREAKER_SECS
+            self._now <= max(process.failed_at + _BREAKER_SECS, process.store._rests_until)
             or self._now - process.outlasted_at <= claim_secs
             or self._now - history.disk.forgot_at <= claim_secs
             or self._now - history.disk.lagged_at <= claim_secs
