@@ -103,9 +103,9 @@ class Enforcement:
         With KOSTER_DRY_RUN no error is raised. A request for /robots.txt is allowed by any *step*.
         """
         if is_robots_txt(request.url):
-            self._allow(request, state, robot, None)
+            self._allow(request, state, robot, step, None)
         elif (decision := self._enforced(request, state, robot, step)).allowed:
-            self._allow(request, state, robot, decision)
+            self._allow(request, state, robot, step, decision)
 
     def check_before_sending(self, request: Request) -> None:
         """Decide again on *request* before sending. If refused, raise an error of ``_refuse``."""
@@ -158,7 +158,7 @@ class Enforcement:
     # Actions after a decision.
 
     def _allow(
-        self, request: Request, state: SiteState, robot: str, decision: Decision | None
+        self, request: Request, state: SiteState, robot: str, step: Step, decision: Decision | None
     ) -> None:
         """Send the signal of an allowed request, and count an override or a hazard."""
         request.meta.pop("koster_verdict", None)  # in a dry run, of a request that led to this one
@@ -168,7 +168,7 @@ class Enforcement:
             signals.request_allowed,
             request=request,
             site=state.site,
-            status=Standing.LET_THROUGH if isinstance(state.step, Pass) else state.standing,
+            status=Standing.LET_THROUGH if isinstance(step, Pass) else state.standing,
             known=state.known,
             robot=robot,
             verdict=None if override is None else verdict,
@@ -176,7 +176,7 @@ class Enforcement:
         if override is not None:
             self._stats.inc_value("koster/override/allowed")
             self._log.debug("%(request)s passes, %(verdict)s", request=request, verdict=verdict)
-        elif isinstance(state.step, Obey) and "retry_times" not in request.meta:
+        elif isinstance(step, Obey) and "retry_times" not in request.meta:
             watch = state.facts.watch
             if watch is not None and (hazard := watch.hazard(request.url, robot)):
                 self._parts.announcer.hazard_met(state, request, robot, hazard)

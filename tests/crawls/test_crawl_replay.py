@@ -103,12 +103,13 @@ async def test_without_a_copy_pages_of_the_cache_pass(recorded: Recorded) -> Non
 async def test_the_last_copy_decides_however_old(recorded: Recorded, is_failing: bool) -> None:
     """The last copy decides, and nothing is fetched."""
     await recorded.record()
-    then, copy = time.time() - 1000, recorded.copy()
+    then, copy = time.time() - 1000, recorded.copy(FORBIDDING + b"\nDisallow: /*ge")
     recorded.store(Failure("HTTP 503", 3, then, then, then + 9000, copy) if is_failing else copy)
     result = await recorded.run(KOSTER_UNAVAILABLE="disallow")
     assert result.errors == {recorded.site.url("/no"): RobotsForbidden}
     assert [verdict.line for verdict in result.verdicts] == [2]
     assert len(result.fetched) == 2
+    assert result.stats["koster/hazard/urls"] == 1
     assert recorded.site.asked("/robots.txt") == 0
     assert recorded.fetched == 0
     assert result.logged(logging.INFO, "scrapy_koster")[-1].startswith("Sites: 1 obeyed. ")
