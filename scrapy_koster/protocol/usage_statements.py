@@ -11,7 +11,7 @@ no standard.
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice, takewhile
 from typing import TypeAlias
 
@@ -94,6 +94,8 @@ class UsageLines:
         self._labels = labels
         self._digest = digest
         self._rules: dict[str | bytes, list[list[_Rule]]] = {}
+        # The statements about each URL are needed, and a line may be as long as the file.
+        self._statement = cache(self._parsed)
 
     def statements(self, url: str, robot: str | bytes) -> tuple[Statement, ...]:
         """Return the statements about *url*, a page that *robot* may access, in file order.
@@ -124,7 +126,7 @@ class UsageLines:
     def _read(self, lines: Iterable[Line]) -> tuple[Statement, ...]:
         return tuple(kept_of(map(self._statement, sorted(set(lines))), self._labels))
 
-    def _statement(self, line: Line) -> Statement:
+    def _parsed(self, line: Line) -> Statement:
         stated: Stated = ()
         if line.field == CONTENT_USAGE:
             stated = preferences_in(split(line.value)[1], self._labels)

@@ -186,4 +186,5 @@ def test_of_many_lines_all_count_and_a_hundred_are_listed() -> None:
     statements = found.statements(f"{SITE}/", "a")
     assert str(Usage(statements)) == "search=n"
     assert len(statements) == 101
+    assert found.statements(f"{SITE}/b", "a")[0] is statements[0]  # no line is parsed twice
     assert len(found.listed("a")) == 100
