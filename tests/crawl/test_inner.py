@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ class Queue:
     persist: bool
 
     def __init__(self, answers: Sequence[Request | Exception | None] = (), left: int = 3) -> None:
+        self.is_closed = False
         self.answers = list(answers)
         self.left = left
         self.taken: list[Request] = []
@@ -45,10 +47,18 @@ class Queue:
         return answer
 
     def close(self, reason: str) -> None:
-        """Scrapy calls it."""
+        self.is_closed = True
 
     def __len__(self) -> int:
         return self.left
+
+
+class FullQueue(Queue):
+    """One whose disk is full when requests are handed back."""
+
+    def enqueue_request(self, request: Request) -> bool:
+        super().enqueue_request(request)
+        raise OSError(ENOSPC, "No space left on device")
 
 
 class ScrapysQueue(Queue, Scheduler):
@@ -69,12 +79,13 @@ def wrapped(scheduler: Any, jobdir: Path | None = None) -> DeferringScheduler:
 @pytest.mark.parametrize(
     ("kind", "persist", "jobdir", "is_taken", "fate"),
     [
-        (ScrapysQueue, None, True, True, f"{KEPT}. Those that cannot be written there: 1"),
+        (ScrapysQueue, None, True, True, KEPT),
         (
             ScrapysQueue, None, False, False,
             "They are dropped: set JOBDIR to keep them for the next run",
         ),
-        (Queue, True, False, True, f"{KEPT}. Those that cannot be written there: 1"),
+        (Queue, True, False, True, KEPT),
+        (FullQueue, True, False, True, f"{KEPT}. Those that cannot be written there: 1"),
         (
             Queue, False, False, False,
             "They are dropped: set SCHEDULER_PERSIST = True to keep them for the next run",
@@ -102,6 +113,7 @@ def test_what_becomes_of_what_still_waits(
     with caplog.at_level("INFO"):
         one.close("finished")
     assert f" of 1 sites. {fate}. Sites with" in caplog.messages[-1]
+    assert scheduler.is_closed
     # The dupefilter has seen the request.
     taken = [(request.url, request.dont_filter) for request in scheduler.taken]
     assert taken == ([("http://a.example/1", True)] if is_taken else [])
