@@ -8,7 +8,7 @@ from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.subcommand import JSON, PAGE, Run, Subcommand, argument
 from scrapy_koster.report.database import reading
-from scrapy_koster.report.extension import files_of, write_report
+from scrapy_koster.report.extension import report_files, write_report
 from scrapy_koster.report.numbers import csv_lines, read
 
 _PAGE = "robots-report.html"
@@ -59,7 +59,7 @@ class Report(Subcommand):
 
 def _newest(run: Run) -> str:
     folder = Path(run.config.sqlite_path).absolute().parent
-    for newest in files_of(folder):
+    for newest in report_files(folder):
         return str(newest)
     raise UsageError(
         f"no crawl has written a report below {str(folder)!r}: set KOSTER_REPORT ="

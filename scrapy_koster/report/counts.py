@@ -11,7 +11,7 @@ from scrapy_koster.protocol.hazard import Cause, Hazard
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading, RobotsTxt
 from scrapy_koster.protocol.records import Record
-from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.usage import Preference, Statement
 from scrapy_koster.protocol.verdict import Verdict
@@ -174,10 +174,10 @@ class Counts:
         self._sample(name, HAZARD, rule.number, request.url)
 
     def dropped(self, response: Any, reason: str) -> None:
-        """Count a dropped request or item, in a dry run too."""
-        site = "/".join(response.url.split("/", 3)[:3])
-        self.tally.add("site", site, **{reason: 1})
-        self._sample(site, reason, 0, response.url)
+        """Count a dropped request or item, in a dry run too. A page without a site has no count."""
+        if (site := site_of(response.url)) is not None:
+            self.tally.add("site", str(site), **{reason: 1})
+            self._sample(str(site), reason, 0, response.url)
 
     def _sample(self, site: str, kind: str, line: int, url: str) -> None:
         """Keep at most five random URLs for each site, kind and line: *url* may be one of them."""

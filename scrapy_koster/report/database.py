@@ -41,7 +41,8 @@ def _upsert(name: str, table: Columns) -> str:
         [f"{fact} = coalesce(excluded.{fact}, {fact})" for fact in table.facts]
         + [f"{count} = {count} + excluded.{count}" for count in table.counts]
     )
-    return f"INSERT INTO {name} VALUES ({marks}) ON CONFLICT DO UPDATE SET {changes}"
+    keys = ", ".join(table.keys)  # without these, SQLite before 3.35 raises an error
+    return f"INSERT INTO {name} VALUES ({marks}) ON CONFLICT ({keys}) DO UPDATE SET {changes}"
 
 
 class Writer:

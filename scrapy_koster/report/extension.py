@@ -192,7 +192,7 @@ def folder_of(config: Config) -> Path:
     return Path(config.sqlite_path).absolute().parent / _FOLDER
 
 
-def files_of(folder: Path, spider: str = "*") -> Iterable[Path]:
+def report_files(folder: Path, spider: str = "*") -> Iterable[Path]:
     """Return the files of reports in the folder ``reports`` of *folder*, the newest first.
 
     *spider* selects the reports of one spider.
@@ -212,7 +212,7 @@ def _remove_oldest(own: Path, now: float) -> None:
     The newest ten files are kept, and files that changed within a day.
     """
     spider = own.name.rsplit("-", 2)[0]
-    for old in list(files_of(own.parent.parent, spider))[_FILES_KEPT:]:
+    for old in list(report_files(own.parent.parent, spider))[_FILES_KEPT:]:
         if now - _last_written(old) > _MAY_RUN_SECS:
             for suffix in ("", "-wal", "-shm"):
                 old.with_name(f"{old.name}{suffix}").unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from harness.verdicts import judged
 from scrapy import Request
+from scrapy.http import Response
 
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.protocol.access import Copy, Failure
@@ -87,6 +88,12 @@ def test_a_failure(counts: Counts, reason: str, status: int, shown: str, kind: s
         counts.retrieved(SITE, failure(reason), Retrieval.FETCHED, None)
     assert row_of(counts) == {"status": status, "reason": shown}
     assert counts.tally.rows["failure"] == {(kind,): {"attempts": 2}}
+
+
+def test_what_is_dropped_from_a_page_counts_for_its_site(counts: Counts) -> None:
+    for url in ("http://A.example:80/x", "http://a.example?q=1", "file:///x"):
+        counts.dropped(Response(url), "noindex")
+    assert counts.tally.rows["site"] == {("http://a.example",): {"noindex": 2}}
 
 
 def test_the_record_that_is_obeyed(counts: Counts) -> None:
