@@ -171,8 +171,7 @@ class DeferringScheduler(BaseScheduler):
                 lost += not self._scheduler.enqueue_request(request.replace(dont_filter=True))
             except Exception as error:  # noqa: BLE001  # the queue may be of the project
                 lost += 1
-                message = "Requests that wait are lost, the scheduler raised %(error)s"
-                self._log.warning_once(message, error=error)
+                self._log.warning_once("Waiting requests are lost: %(error)s", error=error)
         return int(lost + stats.get_value(unserializable, 0))
 
     # Calls of the engine.

@@ -161,7 +161,6 @@ class StorageCalls:
         """Return the result of *method*, read by *read*. None if the call fails or is not made."""
         self._hanging = [call for call in self._hanging if not call.outcome]
         if self._hanging or self._clock.now() < self._rests_until:
-            self._stats.inc_value("koster/storage/error")
             return None
         call = _Call(method, args, how, [])
         make: Callable[[], None] = partial(self._make, [call])

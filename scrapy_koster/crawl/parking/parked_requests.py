@@ -28,7 +28,7 @@ class SiteQueue:
     failure: Failure | None = None
     """If set, requests that come out are refused with this failure."""
     sent: list[Request] = field(default_factory=list)
-    """Requests that came out and may still be in the downloader, no more than fit in a slot."""
+    """Requests that came out and may still be in the downloader."""
 
 
 class ParkedRequests:
