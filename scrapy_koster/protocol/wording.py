@@ -57,7 +57,7 @@ def _because_of_one(ruling: Ruling, robot: str, section: str) -> str:
         return f"no {noun} for {robot or '*'} ({section})"
     title = f"{noun} {_title(ruling.record)}"
     if ruling.rule is None:
-        return f"no rule of the {title} matches ({section})"
+        return f"no rule of the {title} applies ({section})"
     return f"line {ruling.rule.number} '{text_of(ruling.rule, 200)}' of the {title} ({section})"
 
 

@@ -36,7 +36,7 @@ def stats_of(result: CrawlResult) -> Mapping[str, int]:
         ),
         (
             "User-agent: *\nDisallow: /*vate", "wildcards",
-            "no rule of the record at line 1 for * matches (3.2.2)",
+            "no rule of the record at line 1 for * applies (3.2.2)",
             "line 2 'Disallow: /*vate' of the group at line 1 for * (RFC 9309, 2.2.3)",
         ),
     ],

@@ -63,7 +63,7 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
         pytest.param({}, f"{LINE} (3.2.2)", id="a rule"),
         pytest.param(
             {"allowed": True, "rule": None},
-            "no rule of the record at line 1 for fig, tree matches (3.2.2)",
+            "no rule of the record at line 1 for fig, tree applies (3.2.2)",
             id="no rule",
         ),
         pytest.param(
