@@ -97,7 +97,7 @@ class Forget(Subcommand):
         """Delete copies, and yield a line for each site."""
         opts = run.opts
         if opts.all == bool(opts.sites):
-            raise UsageError("name the sites to forget, or give --all")
+            raise UsageError("give --all, or the sites to forget")
         with _storages(run) as storages:
             every = {str(site) for storage in storages.values() for site, _ in storage.sites()}
             for name in sorted(every) if opts.all else opts.sites:

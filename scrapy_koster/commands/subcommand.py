@@ -193,7 +193,7 @@ class Run:
         Reads 10,000,000 bytes at most, or KOSTER_MAX_BYTES + 1 if this is more. Raises UsageError.
         """
         most = max(_READ_MAX_BYTES, self.config.max_bytes + 1)
-        with opened(name, "a file (for check, a URL with http:// or https:// too)") as file:
+        with opened(name, "a file (check takes a URL with http:// or https://, too)") as file:
             return file.read(most)
 
     def archive(self, feature: str) -> Folder:

@@ -69,14 +69,14 @@ def _one_of(kind: type[Enum], default: str) -> Setting:
 
 
 def _list_of(wanted: str, pattern: str, default: Sequence[str] = ()) -> Setting:
-    """Return the setting of a list. A text with commas is valid, too, as on the command line.
+    """Return the setting of a list. On the command line, it is a text with commas, or JSON.
 
     The items, without spaces around them, must match *pattern*. Duplicates are removed.
     """
 
     def read(value: Any) -> tuple[str, ...]:
         if isinstance(value, str):
-            value = [] if value in ("", "[]") else value.split(",")
+            value = json.loads(value or "[]") if value[:1] in ("", "[") else value.split(",")
         items = dict.fromkeys(item.strip() for item in value)
         _must(all(re.fullmatch(pattern, item) for item in items))
         return tuple(items)

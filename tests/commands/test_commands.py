@@ -657,7 +657,7 @@ def test_cache_makes_no_file_and_tells_of_one_that_fails(robots: Robots, tmp_pat
         ("explain http://a/ --robots - --refresh", "give one of --robots, --refresh and --at"),
         ("cache", "the following arguments are required: list|show|forget"),
         ("cache show ftp://a/", "not an http or https URL: 'ftp://a/'"),
-        ("cache forget", "name the sites to forget, or give --all"),
+        ("cache forget", "give --all, or the sites to forget"),
         ("cache list -s KOSTER_MEMORY_SITES=x", "Invalid KOSTER_MEMORY_SITES: 'x' is not a whole"),
     ],
 )

@@ -52,6 +52,7 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_DRY_RUN", "true", "dry_run", True),
     ("KOSTER_PAGE_DIRECTIVES", "", "page_directives", ()),
     ("KOSTER_PAGE_DIRECTIVES", "meta,header", "page_directives", ("meta", "header")),
+    ("KOSTER_PAGE_DIRECTIVES", '["header"]', "page_directives", ("header",)),
     ("KOSTER_REPORT", Path("a.html"), "report", "a.html"),
     ("ROBOTSTXT_USER_AGENT", b"figtree", "robot", "figtree"),
     ("ROBOTSTXT_USER_AGENT", "FigTree/0.1 (+x)", "robot", "FigTree/0.1 (+x)"),

@@ -274,10 +274,10 @@ class KosterMiddleware(Component):
             parts.pacer.open(self._sites.waiting)
         elif self._config.pace.obeys:
             self._log.warning(
-                'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'
-                " RobotsDownloader, or with HTTPCACHE_IGNORE_MISSING. Set SCHEDULER ="
-                ' "scrapy_koster.DeferringScheduler" and DOWNLOADER ='
-                ' "scrapy_koster.RobotsDownloader", or use the add-on.',
+                'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect in this crawl. If you set'
+                " HTTPCACHE_IGNORE_MISSING, this is the cause. If not, use the add-on, or set"
+                ' SCHEDULER = "scrapy_koster.DeferringScheduler" and DOWNLOADER ='
+                ' "scrapy_koster.RobotsDownloader".',
                 choice=self._config.pace.choice.value,
             )
 
