@@ -87,7 +87,8 @@ async def test_the_first_crawl_says_what_the_page_says(
 ) -> None:
     site = server.site()
     site.robots = RULES
-    result = await crawled(crawl, site, "first", tmp_path)
+    settings = {"KOSTER_PARSER": "scrapy_koster.StrictestRobotParser"}
+    result = await crawled(crawl, site, "first", tmp_path, settings=settings)
     lines = "".join(blocks(text("docs/start.md"), "text")).splitlines()
     assert len(lines) == 2
     for line in lines:
