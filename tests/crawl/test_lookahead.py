@@ -103,17 +103,6 @@ def test_all_that_wait_have_a_limit_too(
     assert full(ahead)
 
 
-def test_no_timer_is_left(ahead: LookaheadLimit, clock: HandClock) -> None:
-    """Attempts that are cancelled by the close end afterwards."""
-    for state in sites(4):
-        ahead.begins(state)
-    assert full(ahead)
-    assert clock.waiting
-    ahead.close()
-    ahead.ends(next(iter(ahead._waiting)))
-    assert not clock.waiting
-
-
 @pytest.mark.parametrize(
     ("places", "memory", "first", "waiting"), [(8, 10, 100, 1000), (64, 10_000, 128, 10_000)]
 )

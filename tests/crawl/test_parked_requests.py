@@ -145,19 +145,6 @@ def test_as_many_come_out_as_a_slot_takes(parked: ParkedRequests) -> None:
     assert numbers(parked) == list(range(SLOT, 20))  # none of them gets there
 
 
-def test_a_push_closes_its_site_again(parked: ParkedRequests) -> None:
-    parked.push("a", asked(1))
-    parked.push("a", asked(2))
-    parked.let_out("a")
-    first = parked.pop()
-    assert first is not None
-    assert first.url.endswith("/1")
-    parked.push("a", asked(3))
-    assert parked.pop() is None
-    parked.let_out("a")
-    assert numbers(parked) == [2, 3]
-
-
 def test_a_request_comes_back_as_it_went(parked: ParkedRequests, crawler: Crawler) -> None:
     spider = crawler.spider
     assert spider is not None

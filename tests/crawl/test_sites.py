@@ -278,19 +278,6 @@ def test_a_long_reason_leaves_room_for_that(driven: Callable[..., Driven]) -> No
     assert reason.startswith("x" * 97 + "...; there was nothing")
 
 
-async def test_idle_time_is_over_once_and_begins_anew(
-    driven: Callable[..., Driven], crawl: Crawl
-) -> None:
-    sites = driven(KOSTER_IDLE_LIMIT_SECS=0.02).sites
-    for _ in range(2):
-        assert not sites.is_idle_over
-        sites.idle()
-        sites.idle()
-        await crawl.until(lambda: sites.is_idle_over)
-        sites.busy()
-    assert not sites.is_idle_over
-
-
 # Memory.
 
 ROOM, BATCH, EVERY = 1_000, 100, 2_000
