@@ -11,9 +11,9 @@ no standard.
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice, takewhile
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from scrapy_koster.protocol.line import CONTENT_USAGE, Line, lines_with, names_any
 from scrapy_koster.protocol.metatags import metas_of_page
@@ -55,28 +55,24 @@ def split(value: bytes) -> tuple[bytes, bytes]:
     return path, value[len(path) :].strip(b" \t")
 
 
-_Rule: TypeAlias = tuple[int, Matcher, Line]
-"""The length of the path of a line in bytes, the function that matches the path, and the line."""
+class _Rule(NamedTuple):
+    """A usage line of a record, or of groups that count as one record."""
+
+    octets: int
+    """The length of the path in bytes. 0 without a path: it matches every path, and "/" wins."""
+    matches: Matcher
+    is_signal: bool
+    statement: Statement
 
 
-def _rules(lines: Iterable[Line]) -> list[_Rule]:
-    """Return the usage lines of a record, or of groups that count as one record, as rules."""
-    # A rule without a path matches every path. Its length is 0, so a rule for "/" wins.
-    return [
-        (octets_of_rule(path), matcher_of(path or "/"), line)
-        for line in lines
-        for path in [split(line.value)[0].decode("latin-1") if line.field == CONTENT_USAGE else ""]
-    ]
-
-
-def _matching(rules: Iterable[_Rule], path: str) -> list[Line]:
-    """Return the lines that apply to a path."""
+def _matching(rules: Iterable[_Rule], path: str) -> list[Statement]:
+    """Return the statements of the lines that apply to a path."""
     # Attach, 3.1: "using the rule that has the longest matching path prefix [...] counting
     # the number of bytes in the encoded path".
-    found = [(octets, line) for octets, matches, line in rules if matches(path)]
-    most = max((octets for octets, _ in found), default=0)
+    found = [rule for rule in rules if rule.matches(path)]
+    most = max((rule.octets for rule in found), default=0)
     # "Content-Usage rules that have identical paths [...] apply separately".
-    return [line for octets, line in found if octets == most or line.field == CONTENT_SIGNAL]
+    return [rule.statement for rule in found if rule.octets == most or rule.is_signal]
 
 
 class UsageLines:
@@ -94,8 +90,6 @@ class UsageLines:
         self._labels = labels
         self._digest = digest
         self._rules: dict[str | bytes, list[list[_Rule]]] = {}
-        # The statements about each URL are needed, and a line may be as long as the file.
-        self._statement = cache(self._parsed)
 
     def statements(self, url: str, robot: str | bytes) -> tuple[Statement, ...]:
         """Return the statements about *url*, a page that *robot* may access, in file order.
@@ -103,30 +97,41 @@ class UsageLines:
         Attach, 3: "paths that cannot be crawled have no associated usage preferences".
         """
         path = unescape_by_rfc9309(origin_and_path(url)[1])
-        made = kept(self._rules, robot, lambda: list(map(_rules, self._apart(robot))))
-        lines = (line for rules in made for line in _matching(rules, path))
-        return self._read([*lines, *self._for_all])
+        made = kept(self._rules, robot, lambda: list(map(self._rules_of, self._apart(robot))))
+        found = (each for rules in made for each in _matching(rules, path))
+        return self._in_order([*found, *self._for_all])
 
     def listed(self, robot: str | bytes) -> list[Statement]:
         """Return at most a hundred statements for *robot*, about any path."""
         lines = (line for lines in self._apart(robot) for line in lines)
-        return list(self._read([*islice(lines, _LISTED), *self._for_all])[:_LISTED])
+        found = map(self._statement, islice(lines, _LISTED))
+        return list(self._in_order([*found, *self._for_all])[:_LISTED])
 
     def _apart(self, robot: str | bytes) -> list[list[Line]]:
         return self._reading.lines_apart(robot, *_IN_RECORDS)
 
     @cached_property
-    def _for_all(self) -> list[Line]:
+    def _for_all(self) -> list[Statement]:
         """Content-Signal lines before any User-agent line, and the first ten License lines."""
         body, licenses = self._body, islice(lines_with(self._body, LICENSE), _LICENSES)
         end = next((line.number for line in lines_with(body, b"user-agent")), math.inf)
         signals = takewhile(lambda line: line.number < end, lines_with(body, CONTENT_SIGNAL))
-        return [*signals, *licenses]
+        return list(map(self._statement, (*signals, *licenses)))
 
-    def _read(self, lines: Iterable[Line]) -> tuple[Statement, ...]:
-        return tuple(kept_of(map(self._statement, sorted(set(lines))), self._labels))
+    def _in_order(self, found: Iterable[Statement]) -> tuple[Statement, ...]:
+        by_line = {each.line or 0: each for each in found}
+        return tuple(kept_of((by_line[number] for number in sorted(by_line)), self._labels))
 
-    def _parsed(self, line: Line) -> Statement:
+    def _rules_of(self, lines: Iterable[Line]) -> list[_Rule]:
+        rules = []
+        for line in lines:
+            is_signal = line.field == CONTENT_SIGNAL
+            path = "" if is_signal else split(line.value)[0].decode("latin-1")
+            matches = matcher_of(path or "/")
+            rules.append(_Rule(octets_of_rule(path), matches, is_signal, self._statement(line)))
+        return rules
+
+    def _statement(self, line: Line) -> Statement:
         stated: Stated = ()
         if line.field == CONTENT_USAGE:
             stated = preferences_in(split(line.value)[1], self._labels)
