@@ -253,9 +253,6 @@ def _received(
     # answer 304 after a file has replaced the page, and the file would never be read.
     validators = result.headers if standing_stated(copy.status) is Standing.OBEYED else {}
     life_secs = stated_life(result.headers, now=now)
-    if life_secs is None and result.status == 304 and copy.life_stated:
-        # RFC 9111, 4.3.4: a 304 replaces only the fields of the stored response that it has.
-        life_secs = copy.expires - copy.fetched
     return replace(
         copy,
         etag=_validator(validators, "etag") or copy.etag,
