@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 
 MEMORY = "scrapy_koster.storage.memory.MemoryStorage"
 KEPT = "They are kept for the next run: start the same crawl again to go on"
+LOST = ". Those that may be lost, if they cannot be written: 1"
 GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep them"
 BROKEN = OSError("no such file")
 
@@ -53,12 +53,12 @@ class Queue:
         return self.left
 
 
-class FullQueue(Queue):
-    """One whose disk is full when requests are handed back."""
+class SilentQueue(Queue):
+    """One that does not answer when requests are handed back."""
 
     def enqueue_request(self, request: Request) -> bool:
         super().enqueue_request(request)
-        raise OSError(ENOSPC, "No space left on device")
+        raise ConnectionError
 
 
 class ScrapysQueue(Queue, Scheduler):
@@ -79,13 +79,13 @@ def wrapped(scheduler: Any, jobdir: Path | None = None) -> DeferringScheduler:
 @pytest.mark.parametrize(
     ("kind", "persist", "jobdir", "is_taken", "fate"),
     [
-        (ScrapysQueue, None, True, True, KEPT),
+        (ScrapysQueue, None, True, True, f"{KEPT}{LOST}"),
         (
             ScrapysQueue, None, False, False,
             "They are dropped: set JOBDIR to keep them for the next run",
         ),
-        (Queue, True, False, True, KEPT),
-        (FullQueue, True, False, True, f"{KEPT}. Those that cannot be written there: 1"),
+        (Queue, True, False, True, f"{KEPT}{LOST}"),
+        (SilentQueue, True, False, True, f"{KEPT}{LOST}"),
         (
             Queue, False, False, False,
             "They are dropped: set SCHEDULER_PERSIST = True to keep them for the next run",

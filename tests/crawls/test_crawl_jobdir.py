@@ -143,7 +143,7 @@ async def test_what_cannot_be_written_is_lost_alone(
     running = crawl.start(Unpickled, urls=site.urls(6), settings=settings)
     result = await ended(crawl, site, running, is_stopped=is_stopped)
     log = "\n".join(result.logged(logging.INFO))
-    assert ("Those that cannot be written there: 3" in log) is is_stopped
+    assert ("Those that may be lost, if they cannot be written: 3" in log) is is_stopped
     assert len(result.refused) == (0 if is_stopped else 3)
     site.robots = OPEN
     await crawl(settings=jobdir)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
 from typing import Any
 
 from scrapy import Request, Spider, signals
@@ -153,26 +152,16 @@ class DeferringScheduler(BaseScheduler):
         if self._backup is not None:
             lost = self._backup.close(unwritten, keep=True)
         else:
-            lost = self._enqueue_again(request for _, request in unwritten)
+            lost = len(unwritten)  # at most: the inner scheduler may be able to write some
+            try:
+                for _, request in unwritten:  # the dupefilter has seen these requests
+                    self._scheduler.enqueue_request(request.replace(dont_filter=True))
+            except Exception as error:  # noqa: BLE001  # the scheduler may be of the project
+                self._log.warning_once("Waiting requests are lost: %(error)s", error=error)
         if not self._is_kept:
             return "They go back to the scheduler that is wrapped, which may keep them"
-        suffix = f". Those that cannot be written there: {lost}" if lost else ""
+        suffix = f". Those that may be lost, if they cannot be written: {lost}" if lost else ""
         return f"They are kept for the next run: start the same crawl again to go on{suffix}"
-
-    def _enqueue_again(self, requests: Iterable[Request]) -> int:
-        """Pass *requests* to the inner scheduler. Return how many are lost, as far as is known.
-
-        Scrapy's scheduler keeps requests that cannot be serialized in memory, and counts them.
-        """
-        stats, unserializable = self._crawler.stats, "scheduler/unserializable"
-        lost = -stats.get_value(unserializable, 0)
-        for request in requests:
-            try:  # the dupefilter has seen the request
-                lost += not self._scheduler.enqueue_request(request.replace(dont_filter=True))
-            except Exception as error:  # noqa: BLE001  # the queue may be of the project
-                lost += 1
-                self._log.warning_once("Waiting requests are lost: %(error)s", error=error)
-        return int(lost + stats.get_value(unserializable, 0))
 
     # Calls of the engine.
 
