@@ -41,8 +41,7 @@ async def test_the_spider_and_the_line_of_the_log_at_the_top(
     site = server.site()
     site.robots = RULES
     [block] = blocks(section(README, "## Handle a refusal"), "python")
-    settings = {"KOSTER_PARSER": "scrapy_koster.StrictestRobotParser"}
-    result = await crawl(spider_of(block, tmp_path, site), settings=settings)
+    result = await crawl(spider_of(block, tmp_path, site), settings=settings_of(ENABLED))
     [item] = result.items
     assert item["url"] == site.url("/private/")
     assert item["line"] == 2

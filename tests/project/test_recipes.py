@@ -87,7 +87,7 @@ async def test_the_first_crawl_says_what_the_page_says(
 ) -> None:
     site = server.site()
     site.robots = RULES
-    settings = {"KOSTER_PARSER": "scrapy_koster.StrictestRobotParser"}
+    settings = settings_of(blocks(text("docs/start.md"), "python")[0])
     result = await crawled(crawl, site, "first", tmp_path, settings=settings)
     lines = "".join(blocks(text("docs/start.md"), "text")).splitlines()
     assert len(lines) == 2

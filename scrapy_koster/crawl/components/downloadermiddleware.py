@@ -273,12 +273,14 @@ class KosterMiddleware(Component):
         if self._config.pace.obeys and hooks.frees_places:
             parts.pacer.open(self._sites.waiting)
         elif self._config.pace.obeys:
+            missing = (
+                'the add-on, or SCHEDULER = "scrapy_koster.DeferringScheduler" and DOWNLOADER ='
+                ' "scrapy_koster.RobotsDownloader"'
+            )
             self._log.warning(
-                'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect in this crawl. If you set'
-                " HTTPCACHE_IGNORE_MISSING, this is the cause. If not, use the add-on, or set"
-                ' SCHEDULER = "scrapy_koster.DeferringScheduler" and DOWNLOADER ='
-                ' "scrapy_koster.RobotsDownloader".',
+                'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect in this crawl: use %(needed)s',
                 choice=self._config.pace.choice.value,
+                needed=missing if self.cache is None else "HTTPCACHE_IGNORE_MISSING = False",
             )
 
     def _spider_error(self, response: object) -> None:
