@@ -18,6 +18,8 @@ from scrapy_koster.protocol.wording import line_to_dict, text_of
 
 # "1/10", "30/1m", "1/5m 0600-0845". The time of the day is not read: the rate always applies.
 _RATE = re.compile(rb"([0-9]{1,9})[ \t]*/[ \t]*([0-9]{1,9})[ \t]*([smh]?)(?:[ \t].*)?", re.DOTALL)
+# A shorter delay is ignored, because the timers of event loops are not more exact.
+_LEAST_SECS = 0.001
 _UNIT_SECS = {b"": 1, b"s": 1, b"m": 60, b"h": 3600}
 
 
@@ -90,7 +92,7 @@ def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
         return None
     if isinstance(secs, bool) or not isinstance(secs, (int, float, Decimal)):
         raise returned(parser, "crawl_delay", secs, "a number of seconds or None")
-    return Delay(float(secs), None) if 0 < float(secs) < math.inf else None
+    return Delay(float(secs), None) if _LEAST_SECS <= float(secs) < math.inf else None
 
 
 def delay_or_limit(
@@ -117,7 +119,7 @@ def longest_delay(lines: Iterable[Line]) -> Delay | None:
     found = [
         Delay(secs, line)
         for line in lines
-        if line.field in _READ and (secs := _READ[line.field](line.value)) is not None
+        if line.field in _READ and (secs := _READ[line.field](line.value) or 0.0) >= _LEAST_SECS
     ]
     return max(found, key=lambda delay: delay.secs, default=None)
 

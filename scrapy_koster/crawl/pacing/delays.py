@@ -8,8 +8,6 @@ from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.delay import Delay, delay_or_limit
 
 _LONGEST_SECS = 366 * 86400.0
-# A shorter delay is ignored, because the timers of event loops are not more exact.
-_LEAST_SECS = 0.001
 _SITES_NAMED = 20
 
 
@@ -66,7 +64,7 @@ class Delays:
             state.is_delay_logged = True  # the error is enough
 
         delay = delay_or_limit(state.facts.parser, robot, pace=self._pace, failed=failed)
-        if delay is None or delay.secs < _LEAST_SECS:
+        if delay is None:
             return None
         if not state.is_delay_logged:
             state.is_delay_logged = True
