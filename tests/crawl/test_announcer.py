@@ -110,6 +110,14 @@ def test_what_a_step_is_announced_as(
     assert state.standing is standing
 
 
+@pytest.mark.parametrize("is_defect", [False, True])
+def test_who_gives_up_a_site_is_told_what_helps(
+    announcer: Announcer, caplog: pytest.LogCaptureFixture, *, is_defect: bool
+) -> None:
+    announcer.announce(state_of(), Refuse(replace(FAILURE, is_defect=is_defect), 0), waiting=2)
+    assert ("KOSTER_UNAVAILABLE" in caplog.text) is not is_defect
+
+
 @pytest.mark.parametrize(("unavailable", "is_defect"), [("disallow", False), ("allow", True)])
 def test_a_site_that_is_refused_at_once_is_not_given_up(
     unavailable: str, *, is_defect: bool, crawler: Crawler, caplog: pytest.LogCaptureFixture

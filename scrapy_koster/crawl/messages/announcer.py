@@ -211,7 +211,8 @@ class Announcer:
                 hint = _DRY_RUN if self._is_dry_run else ""
                 values: dict[str, object] = {"reason": failure.reason, "waiting": waiting}
                 if self._policy.defers:
-                    hint = hint or ("" if failure.no_such_host else self._to_go_on)
+                    is_final = failure.no_such_host or failure.is_defect
+                    hint = hint or ("" if is_final else self._to_go_on)
                     self._name("given up", state, attempts=failure.attempts, hint=hint, **values)
                 elif before is not now:
                     setting = "" if failure.is_defect else " (KOSTER_UNAVAILABLE)"
