@@ -149,7 +149,7 @@ def _storages(run: Run) -> Iterator[dict[str, Storage]]:
     with ExitStack() as stack:
         storage = stack.enter_context(closing(config.open_storage(own)))
         storages = {own: storage}
-        for robot in getattr(storage, "robots", list)():
+        for robot in storage.robots():
             if robot != own:
                 storages[robot] = stack.enter_context(closing(config.open_storage(robot)))
         yield storages

@@ -140,7 +140,7 @@ _CONNECTION_KEYS = (
     *("http_user", "http_pass", "http_auth_domain"),
 )
 _LABEL = r"[a-z*][a-z0-9_.*-]{0,63}"  # RFC 9651, 3.1.2: a key
-_STORAGE = ("blocking", "from_settings", "get", "put", "sites", "forget", "close")
+_STORAGE = ("blocking", "from_settings", "get", "put", "sites", "robots", "forget", "close")
 _SCHEDULER = ("has_pending_requests", "enqueue_request", "next_request")
 
 SETTINGS: Mapping[str, Setting] = {

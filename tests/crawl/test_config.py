@@ -305,7 +305,7 @@ def test_a_name_of_theirs_is_known_with_their_storage_alone() -> None:
 
 
 def test_a_storage_that_cannot_be_built() -> None:
-    names = dict.fromkeys(("get", "put", "sites", "forget", "close", "blocking"))
+    names = dict.fromkeys(("get", "put", "sites", "robots", "forget", "close", "blocking"))
     with pytest.raises(ValueError, match=r"is not a class with from_settings\. For"):
         config({"KOSTER_STORAGE": type("Unbuilt", (), names)})
 
