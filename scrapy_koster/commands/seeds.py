@@ -1,6 +1,5 @@
 """Reads a list of URLs and hosts, one per line. The list can be long and have invalid lines."""
 
-import re
 import sqlite3
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -9,14 +8,13 @@ from io import BufferedReader
 from scrapy import Request
 
 from scrapy_koster.audit.logfile import DAMAGES, decompressed
-from scrapy_koster.commands.subcommand import HAS_SCHEME
+from scrapy_koster.commands.subcommand import HAS_SCHEME, HOST
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.site import site_of
 
 LINE_MAX_BYTES = 8192
 """A longer line is invalid."""
 
-_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 _CACHE_KIB = 20_000
 
 
@@ -116,7 +114,7 @@ def url_of(text: str) -> tuple[str, str]:
         site = site_of(url)
     except ValueError:
         site = None
-    if site is None or not _HOST.fullmatch(site.host):
+    if site is None or not HOST.fullmatch(site.host):
         raise ValueError("neither an http or https URL nor a host")
     return str(site), f"{site}{origin_and_path(url)[1]}"
 

@@ -62,6 +62,9 @@ PAGE = argument("-o", "--output", metavar="FILE", help="write an HTML page")
 HAS_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])")
 """Matches the beginning of a URL, but not a host with a port."""
 
+HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
+"""Matches a host that can exist, in lower case."""
+
 DOCS = "https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/"
 _STATUSES = """\
 2 wrong usage,
@@ -276,7 +279,7 @@ def is_url(name: str) -> bool:
 def site_named(url: str) -> Site:
     """Return the site of *url*. Raises UsageError if *url* is no http or https URL."""
     with usage_errors():
-        if site := site_of(url):
+        if (site := site_of(url)) and HOST.fullmatch(site.host):
             return site
     raise UsageError(f"not an http or https URL: {url!r}; write https://example.com/page")
 

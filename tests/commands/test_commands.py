@@ -651,6 +651,10 @@ def test_cache_makes_no_file_and_tells_of_one_that_fails(robots: Robots, tmp_pat
         ("explain", "the following arguments are required: URL"),
         ("explain ftp://fict.org/", "not an http or https URL: 'ftp://fict.org/'; write https://"),
         ("explain www.fict.org:b", "not an http or https URL: 'www.fict.org:b'; write https://"),
+        (
+            "explain http://{{host}}/",
+            "not an http or https URL: 'http://{{host}}/'; write https://",
+        ),
         ("explain --robots nowhere.txt http://a/", "cannot read 'nowhere.txt'"),
         ("explain --robots - http://a/ -s KOSTER_MAX_BYTES=0", "KOSTER_MAX_BYTES: '0' is not"),
         ("explain -s NONSENSE http://a/", "Invalid -s value, use -s NAME=VALUE"),
