@@ -159,8 +159,3 @@ def test_half_of_the_files_may_be_sockets(
     resource = pytest.importorskip("resource", reason="Windows has no limit of files")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
     assert socket_limit() == sockets
-
-
-def test_where_no_limit_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "resource", None)
-    assert socket_limit() == 256

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from contextlib import nullcontext
 from pathlib import Path
 from time import time
 from types import SimpleNamespace
@@ -18,11 +19,12 @@ from scrapy.http import Response
 from scrapy.statscollectors import MemoryStatsCollector
 
 import scrapy_koster
-from scrapy_koster import KosterMiddleware
+from scrapy_koster import KosterMiddleware, RobotsForbidden
 from scrapy_koster.commands.explain import explain
 from scrapy_koster.commands.lookup import Basis
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
-from scrapy_koster.protocol.access import Answer, Copy
+from scrapy_koster.crawl.states import Facts
+from scrapy_koster.protocol.access import Answer, Copy, Failure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
 from scrapy_koster.protocol.verdict import Verdict
@@ -177,6 +179,20 @@ async def test_an_override_can_end_before_sending(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(enforcement, "_epoch", lambda: 4e10)
     with pytest.raises(IgnoreRequest):
         enforcement.check_before_sending(request)
+    await asked.parts.sites.close()
+
+
+@pytest.mark.parametrize(("name", "is_open"), [("as they are", False), ("let through", True)])
+async def test_the_last_copy_decides_before_sending_if_its_site_fails(
+    name: str, *, is_open: bool
+) -> None:
+    asked, now = await begun(name), time()
+    copy = Copy(f"{SITE}/robots.txt", 403, b"", None, None, now - 60, now - 1)
+    state = asked.parts.sites.state_of(SITE)
+    assert state is not None
+    state.learn(Facts(known=Failure("HTTP 503", 1, now, now, now + 60, copy)))
+    with nullcontext() if is_open else pytest.raises(RobotsForbidden):
+        asked.middleware.enforcement.check_before_sending(Request(f"{SITE}/x"))
     await asked.parts.sites.close()
 
 

@@ -150,19 +150,6 @@ def test_a_request_costs_the_same_however_many_hosts_wait(hosts: int) -> None:
         assert downloader.slots.looked <= busy + 1
 
 
-def test_a_host_that_cannot_be_read_has_its_turn_and_no_more() -> None:
-    """As in the JOBDIR of a crawl that was killed. Scrapy's own goes on with the next, too."""
-
-    def fail() -> Request:
-        raise OSError("no such file")
-
-    found = filled(queue(Downloader()), "abc")
-    found.pqueues["a"].pop = fail
-    with pytest.raises(OSError, match="no such file"):
-        found.pop()
-    assert popped(found, 2) == ["b", "c"]
-
-
 async def test_a_crawl_goes_on_in_the_jobdir_of_scrapys_queue(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:

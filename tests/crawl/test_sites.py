@@ -119,16 +119,6 @@ def test_the_site_of_a_request_under_way_stays_in_memory(
     assert driver.state_of("http://a.com/") is not state
 
 
-async def test_nobody_waits_for_a_state_that_left_the_memory(driven: Callable[..., Driven]) -> None:
-    """What waits for a turn of its host is asked for once more, and comes out without a word."""
-    driver = driven(KOSTER_MEMORY_SITES=1)
-    state = await driver.wait("http://a.com/")
-    driver.sites.ask_for(state, Request("http://a.com/"))
-    driver.state_of("http://b.com/")
-    assert state.page is None
-    await driver.sites.close()
-
-
 OTHERS = (
     "https://a.com/",
     "http://a.com:8/",

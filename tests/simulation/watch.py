@@ -115,19 +115,18 @@ class Watch:
         """A page or a robots.txt is sent, which may be long after it was allowed."""
         state = process.states.get(_origin(request.url))
         is_page = not urlsplit(request.url).path.endswith(".txt")
-        if is_page and (state is None or self._forbids_now(process, request, state.known)):
+        if is_page and (state is None or self._last_forbids(process, request, state.known)):
             self.broken("nothing is sent that a newer file forbids", process, f"{request}")
         if self._history.paced:
             self._visits(process, state, request)
 
     @staticmethod
-    def _forbids_now(process: Process, request: Request, known: object) -> bool:
-        """Whether a copy forbids it that is fresh at this moment."""
-        return (
-            isinstance(known, Copy)
-            and process.wall() < known.expires
-            and forbids(known.status, known.body, urlsplit(request.url).path)
-        )
+    def _last_forbids(process: Process, request: Request, known: Any) -> bool:
+        """Whether the last copy forbids it, unless its site has failed and is let through."""
+        is_open = process.sites.config.policy.unavailable.value == "allow"
+        copy = None if is_open and isinstance(known, Failure) else last_copy(known)
+        path = urlsplit(request.url).path
+        return copy is not None and forbids(copy.status, copy.body, path)
 
     def _visits(self, process: Process, state: SiteState | None, request: Request) -> None:
         """Something is sent: is it as long after the last as its host asks for?"""
