@@ -118,13 +118,11 @@ def test_a_site_that_recovers_lets_the_rest_go(parked: ParkedRequests) -> None:
     assert list(parked.given_up) == [first]
 
 
-def test_open_sites_take_turns(parked: ParkedRequests) -> None:
-    for number in range(3):
-        parked.push("a", asked(number, 9))
-        parked.push("b", asked(10 + number))
-    parked.let_out("a")
-    parked.let_out("b")
-    assert numbers(parked) == [0, 10, 1, 11, 2, 12]
+def test_a_request_with_dont_filter_holds_no_other_back(crawler: Crawler, tmp_path: Path) -> None:
+    parked = parked_in(crawler, tmp_path)
+    parked.push("a", asked(1).replace(dont_filter=True))
+    parked.close()
+    assert not parked_in(crawler, tmp_path).is_resumed(asked(1))
 
 
 def test_as_many_come_out_as_a_slot_takes(parked: ParkedRequests) -> None:
