@@ -99,17 +99,16 @@ class Forget(Subcommand):
         if opts.all == bool(opts.sites):
             raise UsageError("give --all, or the sites to forget")
         with _storages(run) as storages:
-            every = {str(site) for storage in storages.values() for site, _ in storage.sites()}
-            for name in sorted(every) if opts.all else opts.sites:
+            for name in opts.sites or [None]:
                 forgotten = {
-                    str(site): None
+                    str(site)
                     for storage in storages.values()
                     for site in _sites_named(name, storage)
                     if storage.forget(site)
                 }
-                for site in forgotten:
+                for site in sorted(forgotten):
                     yield f"forgotten: {printable(site)}"
-                if not forgotten:
+                if name and not forgotten:
                     run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
 
 
@@ -155,15 +154,15 @@ def _storages(run: Run) -> Iterator[dict[str, Storage]]:
         yield storages
 
 
-def _sites_named(text: str, storage: Storage) -> list[Site]:
+def _sites_named(text: str | None, storage: Storage) -> list[Site]:
     """Return the site of a URL, the https and http sites of a host:port, or a host's stored sites.
 
-    Raises UsageError for other text.
+    For None, return all stored sites. Raises UsageError for other text.
     """
-    sites = sites_named(text)
+    sites = sites_named(text) if text else []
     if len({site.port for site in sites}) == 1:
         return sites
-    return [site for site, _ in storage.sites() if site.host == sites[0].host]
+    return [site for site, _ in storage.sites() if not text or site.host == sites[0].host]
 
 
 def _row(site: Site, known: Known, robot: str, now: float) -> tuple[str | int, ...]:

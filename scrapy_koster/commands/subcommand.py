@@ -180,7 +180,8 @@ class Run:
         site_named(whole)
         with usage_errors():
             found = Request(whole).url
-        site_named(found)
+        if not HOST.fullmatch(site_named(found).host):
+            raise UsageError(f"no host can have the name in {url!r}")
         if whole != url:
             self.warn(f"{printable(url)}: https is assumed")
         return found
@@ -279,7 +280,7 @@ def is_url(name: str) -> bool:
 def site_named(url: str) -> Site:
     """Return the site of *url*. Raises UsageError if *url* is no http or https URL."""
     with usage_errors():
-        if (site := site_of(url)) and HOST.fullmatch(site.host):
+        if site := site_of(url):
             return site
     raise UsageError(f"not an http or https URL: {url!r}; write https://example.com/page")
 
