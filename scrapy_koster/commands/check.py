@@ -75,6 +75,10 @@ def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
     for name in run.opts.files:
         if name in names:
             basis = found.get(names[name])
+            step = basis.step if basis else None
+            if isinstance(step, Obey) and (cut := step.copy.cut_bytes) is not None:
+                more = f"longer than KOSTER_MAX_BYTES = {cut}, and the rest is not read (K005)"
+                run.warn(f"{printable(name)}: {more}", _FINDINGS)
             yield name, _body(basis), basis.content_type if basis else None
         else:
             yield name, run.read(name), None

@@ -130,11 +130,15 @@ class Counts:
         self.tally.add("site", str(site), given_up=1)
         self.tally.put("site", str(site), resumed=int(self._now()))
 
-    def allowed(self, site: Site, status: Standing | None, verdict: Verdict | None) -> None:
+    def allowed(
+        self, site: Site, status: Standing | None, known: Known | None, verdict: Verdict | None
+    ) -> None:
         """Count an allowed request."""
         name = str(site)
         column = ALLOWED.get(status or Standing.OBEYED, ALLOWED[Standing.OBEYED])
         self.tally.add("site", name, **{column: 1})
+        if status is Standing.WITHOUT_ROBOTS_TXT and isinstance(known, Copy):
+            self.tally.add("site", name, allowed_restricted=int(known.status in (401, 403)))
         if verdict is not None and verdict.override is not None:
             self.tally.add("site", name, overridden=1)
             self.tally.add("override", name, str(verdict.override), allowed=1)

@@ -46,7 +46,8 @@ def files_of(rows: Iterable[sqlite3.Row], copy_of: CopyOf, robot: str) -> dict[s
 
 def _file(copy: Copy, robot: str, digest: str) -> File:
     record = RobotsTxt(copy.body).record(robot)
-    kinds = {finding.check.code: finding.check for finding in check(copy.body, 1)}
+    found = check(copy.body, 1, max_bytes=len(copy.body))  # a cut is a row of its own
+    kinds = {finding.check.code: finding.check for finding in found}
     findings = [(code, kind.title, GRAVITY[kind.severity]) for code, kind in kinds.items()]
     return {
         "texts": [shown(line, _LINE_CHARS) for line in lines(copy.body)],

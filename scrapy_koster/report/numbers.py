@@ -210,7 +210,6 @@ def _totals(connection: sqlite3.Connection) -> Counted:
         "deferred_now": "deferred > 0 AND NOT resumed",
         "sites_given_up": "given_up > 0",
         "allowed_no_record": "allowed_rule * (record_line = 0)",
-        "allowed_restricted": "allowed_none * (status IN (401, 403))",
     }
     columns = ", ".join(f"ifnull(sum({what}), 0) AS {name}" for name, what in sums.items())
     return dict(connection.execute(f"SELECT {columns} FROM site").fetchone())
@@ -251,4 +250,5 @@ def _csv_cell(name: str) -> str:
     if name in _TIMES:
         return f"CASE WHEN {name} > 0 THEN strftime('%Y-%m-%dT%H:%M:%SZ', {name}, 'unixepoch') END"
     # A spreadsheet would run a text with this beginning as a formula.
-    return f"CASE WHEN {name} GLOB '[=+@-]*' THEN '''' || {name} ELSE {name} END"
+    is_formula = f"typeof({name}) = 'text' AND {name} GLOB '[=+@-]*'"
+    return f"CASE WHEN {is_formula} THEN '''' || {name} ELSE {name} END"

@@ -52,6 +52,7 @@ COUNTS = (
     *REFUSED.values(),
     "start_refused",
     "overridden",  # requests that an override allowed
+    "allowed_restricted",  # allowed though the robots.txt answers 401 or 403
     "deferrals",
     "given_up",
     "nofollow",
