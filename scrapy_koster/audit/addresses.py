@@ -30,14 +30,25 @@ def whole(client: bytes | str) -> str:
 
 def masked(client: bytes | str) -> str:
     """Return the network of an address (/24 or, for IPv6, /48), or the end of a host name."""
-    text = decoded(client)
     try:
-        address = ip_address(text.strip("[]"))
+        address = _address(client)
     except ValueError:
+        text = decoded(client)
         kept = text.rpartition(".")[0].rpartition(".")[2]
         return printable(f"*.{kept}.{text.rpartition('.')[2]}" if kept else "*", _CHARS)
     bits = _IPV4_BITS if isinstance(address, IPv4Address) else _IPV6_BITS
     return str(ip_network(f"{address}/{bits}", strict=False))
+
+
+def _address(client: bytes | str) -> Any:
+    """Return the address of a client, without a port. Raises ValueError for a host name."""
+    text = decoded(client)
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    address = ip_address(text)
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def networks_in(text: str) -> list[Any]:
@@ -89,10 +100,9 @@ class Ranges:
         if (networks := self.ranges_of(name)) is None:
             return None
         try:
-            address = ip_address(decoded(client).strip("[]"))
+            address = _address(client)
         except ValueError:
             return False
-        address = getattr(address, "ipv4_mapped", None) or address
         return any(address in network for network in networks)
 
     def marked(self, visits: Iterable[Visit]) -> list[Visit]:

@@ -148,7 +148,8 @@ class Pace:
 
         Logs have whole seconds: a gap of one second can be nearly two seconds.
         """
-        kept = sum(count for secs, count in self.gaps.items() if secs + 1 > delay_secs)
+        least = min(delay_secs, _rounded(int(delay_secs)))  # the gaps are rounded, too
+        kept = sum(count for secs, count in self.gaps.items() if secs + 1 > least)
         return kept / self.gaps.total() if self.gaps else None
 
 

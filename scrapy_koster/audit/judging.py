@@ -189,8 +189,10 @@ class Knowledge:
     def excuses(self, decision: Decision, standard: Standard, secs: float, files: Files) -> bool:
         """Return whether a copy that the robot can use at the time *secs* allows a request."""
         oldest = secs - GRACE_SECS[standard]  # an older copy has expired
-        if self.fetched is not None:
+        if self.fetched is not None and self.fetched <= secs:
             allows = self.version == FREE or (self.version, standard) not in decision
             return allows and oldest < self.fetched
-        held = range(files.at(oldest), files.at(self.unseen_until) + 1)
-        return oldest <= self.unseen_until and any((n, standard) not in decision for n in held)
+        # Of a line out of order, it is not known which copy the robot had before its last fetch.
+        until = self.unseen_until if self.fetched is None else secs
+        held = range(files.at(oldest), files.at(until) + 1)
+        return oldest <= until and any((n, standard) not in decision for n in held)

@@ -28,7 +28,9 @@ def merged_logs(logs: Sequence[AccessLog]) -> Iterator[tuple[list[Visit], list[V
     """
     size = max(min(_PIECES_BYTES // len(logs), PIECE_BYTES), _PIECE_LEAST_BYTES)
     newest = [
-        log.first_secs() if len(logs) > 1 and Path(log.name).is_file() else float("-inf")
+        log.first_secs()
+        if len(logs) > 1 and log.name != "-" and Path(log.name).is_file()
+        else float("-inf")
         for log in logs
     ]  # first_secs opens a log, and a pipe cannot be opened again
     reading = {n: log.batches(size) for n, log in enumerate(logs)}

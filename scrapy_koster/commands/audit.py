@@ -106,8 +106,10 @@ class _Logs:
         """Open a log, or the null device if the user has pressed Ctrl-C."""
         with opened(os.devnull if self.ended else name, "the log of a server") as file:
             self._open.append(file)
-            yield file
-            self._open.remove(file)
+            try:
+                yield file
+            finally:
+                self._open.remove(file)
 
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:

@@ -183,6 +183,18 @@ def test_a_line_that_is_late_is_judged_all_the_same() -> None:
     [robot] = judged(log)["robots"]
     assert (robot["violations"], robot["requests"]) == (2, 5_002)
     assert robot["speed"]["gap_secs"] == {"p10": 1, "p50": 1, "p90": 1}
+    # Not by a copy that was fetched later: the one before may have allowed it.
+    hits[200] = Hit(BEGAN + 200, RUDE, "/robots.txt")
+    log = written([*hits, Hit(BEGAN + 150, RUDE, "/private/late")])
+    versions = Version("old", float("-inf"), b""), Version("new", BEGAN + 100, FIRST)
+    [robot] = audited(log, versions=versions)["robots"]
+    assert (robot["violations"], robot["in_grace"]) == (0, 1)
+
+
+def test_a_long_crawl_delay_that_is_kept() -> None:
+    pace = audited_robot.Pace()
+    pace.gaps[86_000] += 1  # a gap of a day, with two digits
+    assert pace.kept(86_400) == 1
 
 
 # Bounds of memory.
@@ -297,6 +309,9 @@ def test_without_a_header_a_client_that_asks_is_a_robot() -> None:
         ("2001:db8:1:2::3", "2001:db8:1::/48"),
         (b"host.isp.example", "*.isp.example"),
         (b"\x1b[2J", "*"),
+        ("192.0.2.77:5000", "192.0.2.0/24"),
+        ("[2001:db8:1:2::3]:80", "2001:db8:1::/48"),
+        ("::ffff:192.0.2.77", "192.0.2.0/24"),
     ],
 )
 def test_addresses_are_masked(client: bytes | str, network: str) -> None:
