@@ -337,7 +337,6 @@ class SurveySpider(Spider):
 
     def _ended(self, request: Request, outcome: Verdict | str | None) -> None:
         """Count the URL of *request* by *outcome*, and call ``verdicts`` with both."""
-        self.verdicts(request.url, outcome)
         self._under_way -= 1
         if isinstance(outcome, str):
             self.undecided[outcome] += 1
@@ -348,3 +347,4 @@ class SurveySpider(Spider):
             self._sites += 1
             self._settled.append(seed)
         self.progress(decided=self.decided, sites=self._sites, refused=self._refused)
+        self.verdicts(request.url, outcome)  # last, as a full disk may raise an error
