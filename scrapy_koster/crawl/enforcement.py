@@ -24,13 +24,12 @@ from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Failure, last_copy
+from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Ground, Standing
-from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled, Step, waits
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled, Step, copy_in_force, waits
 from scrapy_koster.protocol.usage import Statement
 from scrapy_koster.protocol.verdict import Verdict
 
@@ -113,11 +112,11 @@ class Enforcement:
         state = self._sites.in_memory(request.url)
         if request.meta.get("dont_obey_robotstxt") or state is None or is_robots_txt(request.url):
             return
-        # The last copy decides, even if it expired after ``enforce``, or the site has failed since,
-        # unless KOSTER_UNAVAILABLE opens the site. Without a copy, the first decision stays.
-        copy, step = last_copy(state.known), self.refusal_of_host(request, state)
-        opens = copy is not state.known and self._config.policy.unavailable is Unavailable.ALLOW
-        if copy is not None and (not opens or isinstance(self._sites.current_step(state), Obey)):
+        # The last copy decides, even if it expired after ``enforce``, or the site has failed since.
+        # Without a copy, the first decision stays.
+        copy = copy_in_force(state.known, now=self._epoch(), policy=self._config.policy)
+        step = self.refusal_of_host(request, state)
+        if copy is not None:
             step = step or Obey(copy, copy.expires)
         if step is not None:
             self._enforced(request, state, self._parts.robot.decided_by(request), step)

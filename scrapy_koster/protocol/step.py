@@ -89,6 +89,19 @@ def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
     return Ask(last_copy(known))
 
 
+def copy_in_force(known: Known | None, *, now: float, policy: Policy) -> Copy | None:
+    """Return the last copy, by which a decided request is decided again, even if expired.
+
+    Return None if there is no copy, or if the site has failed and KOSTER_UNAVAILABLE = "allow"
+    opens it: KOSTER_STALE_IF_ERROR_SECS after the copy has expired.
+    """
+    copy = last_copy(known)
+    if copy is None or not isinstance(known, Failure) or known.is_defect:
+        return copy
+    is_open = policy.unavailable is Unavailable.ALLOW
+    return None if is_open and now >= copy.expires + policy.stale_if_error_secs else copy
+
+
 def _is_fresh(copy: Copy, now: float, longer_secs: float = 0.0) -> bool:
     return has_been(copy.fetched, now) and now < copy.expires + longer_secs
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,10 +46,3 @@ def test_the_floor_is_the_same_wherever_it_is_named() -> None:
         path = ROOT / name
         if path.exists():  # a source package has no .ci
             assert text in path.read_text("utf-8"), name
-
-
-def test_what_the_oldest_has_is_not_kept_for_older_ones() -> None:
-    compat = (ROOT / "scrapy_koster/crawl/engine/compat.py").read_text("utf-8")
-    releases = re.findall(r"^# Scrapy (\d+)\.(\d+): ", compat, re.MULTILINE)
-    assert len(releases) == len(re.findall(r"^(?:async def|def|\w+:)", compat, re.MULTILINE))
-    assert min((int(major), int(minor)) for major, minor in releases) > OLDEST_SCRAPY

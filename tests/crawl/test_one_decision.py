@@ -182,12 +182,15 @@ async def test_an_override_can_end_before_sending(monkeypatch: pytest.MonkeyPatc
     await asked.parts.sites.close()
 
 
-@pytest.mark.parametrize(("name", "is_open"), [("as they are", False), ("let through", True)])
+@pytest.mark.parametrize(
+    ("name", "life_secs", "is_open"),
+    [("as they are", -1, False), ("let through", -1, True), ("let through", 60, False)],
+)
 async def test_the_last_copy_decides_before_sending_if_its_site_fails(
-    name: str, *, is_open: bool
+    name: str, *, life_secs: int, is_open: bool
 ) -> None:
     asked, now = await begun(name), time()
-    copy = Copy(f"{SITE}/robots.txt", 403, b"", None, None, now - 60, now - 1)
+    copy = Copy(f"{SITE}/robots.txt", 403, b"", None, None, now - 60, now + life_secs)
     state = asked.parts.sites.state_of(SITE)
     assert state is not None
     state.learn(Facts(known=Failure("HTTP 503", 1, now, now, now + 60, copy)))
