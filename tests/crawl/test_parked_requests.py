@@ -122,7 +122,9 @@ def test_a_request_with_dont_filter_holds_no_other_back(crawler: Crawler, tmp_pa
     parked = parked_in(crawler, tmp_path)
     parked.push("a", asked(1).replace(dont_filter=True))
     parked.close()
-    assert not parked_in(crawler, tmp_path).is_resumed(asked(1))
+    parked = parked_in(crawler, tmp_path)
+    assert not parked.is_resumed(asked(1))
+    parked.close()
 
 
 def test_as_many_come_out_as_a_slot_takes(parked: ParkedRequests) -> None:

@@ -99,8 +99,9 @@ class ParkedFile:
             return False
         try:
             data = pickle.dumps(request.to_dict(spider=self._crawler.spider), protocol=4)
-            # The dupefilter has not seen a request with dont_filter: others for its URL may come.
-            fingerprint = None if request.dont_filter else self._fingerprint(request)
+            # The dupefilter has not seen a request with dont_filter, unless Scrapy retries it.
+            is_unseen = request.dont_filter and "retry_times" not in request.meta
+            fingerprint = None if is_unseen else self._fingerprint(request)
             row = (queue, *place, data, fingerprint)
             self._connection.execute(_INSERT, row)
         except sqlite3.Error as error:
