@@ -108,7 +108,7 @@ class Forget(Subcommand):
                 }
                 for site in sorted(forgotten):
                     yield f"forgotten: {printable(site)}"
-                if name and not forgotten:
+                if name is not None and not forgotten:
                     run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
 
 
@@ -159,10 +159,10 @@ def _sites_named(text: str | None, storage: Storage) -> list[Site]:
 
     For None, return all stored sites. Raises UsageError for other text.
     """
-    sites = sites_named(text) if text else []
+    sites = [] if text is None else sites_named(text)
     if len({site.port for site in sites}) == 1:
         return sites
-    return [site for site, _ in storage.sites() if not text or site.host == sites[0].host]
+    return [site for site, _ in storage.sites() if text is None or site.host == sites[0].host]
 
 
 def _row(site: Site, known: Known, robot: str, now: float) -> tuple[str | int, ...]:

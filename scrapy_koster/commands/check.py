@@ -76,7 +76,8 @@ def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
         if name in names:
             basis = found.get(names[name])
             step = basis.step if basis else None
-            if isinstance(step, Obey) and (cut := step.copy.cut_bytes) is not None:
+            cut = step.copy.cut_bytes if isinstance(step, Obey) else None
+            if cut is not None and run.opts.level != Severity.ERROR.value:
                 more = f"longer than KOSTER_MAX_BYTES = {cut}, and the rest is not read (K005)"
                 run.warn(f"{printable(name)}: {more}", _FINDINGS)
             yield name, _body(basis), basis.content_type if basis else None

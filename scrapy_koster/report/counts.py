@@ -6,7 +6,7 @@ from random import randrange
 from typing import Any
 
 from scrapy_koster import signals
-from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer
+from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer, last_copy
 from scrapy_koster.protocol.hazard import Cause, Hazard
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading, RobotsTxt
@@ -137,8 +137,8 @@ class Counts:
         name = str(site)
         column = ALLOWED.get(status or Standing.OBEYED, ALLOWED[Standing.OBEYED])
         self.tally.add("site", name, **{column: 1})
-        if status is Standing.WITHOUT_ROBOTS_TXT and isinstance(known, Copy):
-            self.tally.add("site", name, allowed_restricted=int(known.status in (401, 403)))
+        if status is Standing.WITHOUT_ROBOTS_TXT and (copy := last_copy(known)) is not None:
+            self.tally.add("site", name, allowed_restricted=int(copy.status in (401, 403)))
         if verdict is not None and verdict.override is not None:
             self.tally.add("site", name, overridden=1)
             self.tally.add("override", name, str(verdict.override), allowed=1)

@@ -616,6 +616,7 @@ def test_cache_forget(robots: Robots, stored: dict[str, Any], place: Place) -> N
     ran = robots("cache", "forget", "www.fict.org", **stored)
     assert ran == Ran(1, "", "scrapy robots: nothing is stored of www.fict.org\n")
     assert robots("cache", "show", "www.fict.org", **stored).status == 1
+    assert robots("cache", "forget", "", **stored).status == 2
     with closing(place.open("scrapy")) as storage:  # a crawl stores a host that cannot exist, too
         storage.put(Site("https", "*.example", 443), KNOWN[SITE])
     assert robots("cache", "forget", "--all", **stored).out.count("forgotten") == 3
