@@ -50,6 +50,7 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_PAGE_META", "proxy, bindaddress", "page_meta", ("proxy", "bindaddress")),
     ("KOSTER_PAGE_META", [], "page_meta", ()),
     ("KOSTER_DRY_RUN", "true", "dry_run", True),
+    ("KOSTER_PAGE_DIRECTIVES", "", "page_directives", ()),
     ("KOSTER_PAGE_DIRECTIVES", "meta,header", "page_directives", ("meta", "header")),
     ("KOSTER_PAGE_DIRECTIVES", '["header"]', "page_directives", ("header",)),
     ("KOSTER_REPORT", Path("a.html"), "report", "a.html"),

@@ -91,6 +91,7 @@ def wrapped(scheduler: Any, jobdir: Path | None = None) -> DeferringScheduler:
             "They are dropped: set SCHEDULER_PERSIST = True to keep them for the next run",
         ),
         (Queue, None, False, True, GIVEN_BACK),
+        (Queue, None, True, True, GIVEN_BACK),
     ],
 )  # fmt: skip
 def test_what_becomes_of_what_still_waits(

@@ -118,12 +118,15 @@ def test_a_site_that_recovers_lets_the_rest_go(parked: ParkedRequests) -> None:
     assert list(parked.given_up) == [first]
 
 
-def test_a_request_with_dont_filter_holds_no_other_back(crawler: Crawler, tmp_path: Path) -> None:
+@pytest.mark.parametrize("meta", [{}, {"retry_times": 1}])
+def test_a_request_with_dont_filter_holds_no_other_back_unless_it_is_a_retry(
+    crawler: Crawler, tmp_path: Path, meta: dict[str, int]
+) -> None:
     parked = parked_in(crawler, tmp_path)
-    parked.push("a", asked(1).replace(dont_filter=True))
+    parked.push("a", asked(1).replace(dont_filter=True, meta=meta))
     parked.close()
     parked = parked_in(crawler, tmp_path)
-    assert not parked.is_resumed(asked(1))
+    assert parked.is_resumed(asked(1)) is bool(meta)
     parked.close()
 
 

@@ -66,14 +66,6 @@ def request(host: str, number: int = 0) -> Request:
     return Request(f"http://{host}/{number}")
 
 
-def popped(queue: Any, count: int | None = None) -> list[str]:
-    """The hosts of the next *count* requests, of all without one."""
-    found: list[str] = []
-    while (count is None or len(found) < count) and (one := queue.pop()) is not None:
-        found.append(urlparse_cached(one).hostname or "")
-    return found
-
-
 def filled(queue: Any, hosts: Iterable[str], each: int = 1) -> Any:
     for host in hosts:
         for number in range(each):

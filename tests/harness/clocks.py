@@ -44,11 +44,6 @@ class HandClock(Clock):
     def __init__(self) -> None:
         self.timers = task.Clock()
 
-    @property
-    def waiting(self) -> int:
-        """How many timers are set."""
-        return len(self.timers.getDelayedCalls())
-
     def now(self) -> Instant:
         return Instant(self.timers.seconds())
 

@@ -44,6 +44,7 @@ RATES = {
     b"1/0": None,
     b"1/9999999999": None,
     b"1/" + b"9" * 500_000: None,
+    b"1/10d": None,
     b"": None,
     "\N{ARABIC-INDIC DIGIT FIVE}/\N{ARABIC-INDIC DIGIT FIVE}".encode(): None,
 }
