@@ -111,9 +111,9 @@ class Pace:
         times = self.times
         if not times:
             return
-        if self.last is None:
+        if self.first is None or times[0] < self.first:
             self.first = times[0]
-        else:
+        if self.last is not None:
             self.gaps[_rounded(times[0] - self.last)] += 1
         for secs, count in Counter(map(sub, times[1:], times)).items():
             self.gaps[_rounded(secs)] += count
@@ -124,6 +124,11 @@ class Pace:
             self.days.put(secs // DAY_SECS, count)
         self._count_bursts(found)
         times.clear()
+
+    def count_late(self, secs: int) -> None:
+        """Count a request too far out of order in a log: only by day."""
+        self.days.put(secs // DAY_SECS, 1)
+        self.first = secs if self.first is None else min(self.first, secs)
 
     def _count_bursts(self, found: Counter[int]) -> None:
         for secs, window in self._windows.items():
@@ -174,6 +179,7 @@ class Asking:
         if not self.count:
             self.first = self.last = secs
             self.pages_before = requests
+        self.first = min(self.first, secs)
         self.longest_secs = max(self.longest_secs, secs - self.last)
         self.last = max(self.last, secs)
         self.count += 1
@@ -192,7 +198,7 @@ class AuditedRobot:
         self.times = self.pace.times
         self.asking = Asking()
         self.late = 0
-        """Number of requests too far out of order in a log. ``pace`` counts them only by day."""
+        """Number of requests too far out of order in a log."""
         self.clients: set[Any] = set()
         self.violated: dict[Rule, Violation] = {}
         self.in_grace = 0

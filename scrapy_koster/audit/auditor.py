@@ -111,7 +111,7 @@ class Auditor(dict[str, AuditedRobot]):
             robot = self[name] if name else self._client(client, request)
             if late:
                 robot.late += 1
-                robot.pace.days.put(secs // DAY_SECS, 1)
+                robot.pace.count_late(secs)
             else:
                 robot.times.append(secs)
             if len(robot.clients) <= CLIENTS_MOST:
@@ -138,15 +138,16 @@ class Auditor(dict[str, AuditedRobot]):
         A client has its own robot from its first request for /robots.txt on. At most 1,000 clients
         have one. Other clients share ``nameless``.
         """
-        if client in self._askers:
-            return self[self._askers[client]]
-        if type(self.judge.answer(self.nameless.judged_as, request)) is not RobotsRequest:
-            return self.nameless
-        if len(self._askers) >= ASKERS_MOST:
-            self.rest.nameless_clients += 1
-            return self.nameless
-        name = self._askers[client] = f"client {self.show(client)}"
-        return self[name]
+        if client not in self._askers:
+            if type(self.judge.answer(self.nameless.judged_as, request)) is not RobotsRequest:
+                return self.nameless
+            if len(self._askers) >= ASKERS_MOST:
+                self.rest.nameless_clients += 1
+                return self.nameless
+            self._askers[client] = f"client {self.show(client)}"
+        robot = self[self._askers[client]]
+        robot.judged_as = self.nameless.judged_as  # A10: only the * record applies
+        return robot
 
     def _judge(self, robot: AuditedRobot, decision: Decision, visit: Visit) -> None:
         secs, version = visit[0], self.files.at(visit[0])

@@ -1,6 +1,7 @@
 """Reads logs of JSON lines: Caddy, nginx (escape=json), Cloudflare, Traefik, Google Cloud."""
 
 import json
+import re
 from typing import Any, TypeAlias
 
 from scrapy_koster.audit.textlines import Row
@@ -37,6 +38,7 @@ _NAMES = {
 }  # fmt: skip
 """The names of the fields of a visit, in order of precedence."""
 _TIMES = (str, float, int)
+_BYTE = re.compile(r"\\x(?=[89A-Fa-f])")
 
 Object: TypeAlias = dict[str, Any]
 
@@ -55,8 +57,9 @@ def _row(line: str) -> Row | None:
         found = json.loads(line)
     except (ValueError, RecursionError):
         try:
-            # nginx without ``escape=json`` writes \x0A, which is \u000A in JSON.
-            found = json.loads(line.replace("\\x", "\\u00"))
+            # nginx without ``escape=json`` writes \x0A, which is \u000A in JSON. From \x80 on, it
+            # is a byte, as surrogateescape writes it.
+            found = json.loads(_BYTE.sub(r"\\udc", line).replace("\\x", "\\u00"))
         except (ValueError, RecursionError):
             return None
     try:

@@ -82,7 +82,7 @@ class Result:
         return [
             {"day": None if day == NO_DAY else utc(day * DAY_SECS)[:10],
              "requests": requests[day], "violations": violations[day]}
-            for day in sorted(requests)
+            for day in sorted({*requests, *violations})
         ]  # fmt: skip
 
     def _is_one(self, robot: AuditedRobot) -> bool:

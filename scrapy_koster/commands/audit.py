@@ -259,7 +259,7 @@ def _sums(found: dict[str, Any], violations: int) -> Iterator[Line]:
         (found["browsers"], "of browsers, which are not judged"),
         (found["nameless"], "without a User-Agent"),
         (unknown["requests"], f"of {unknown['names']} programs that may not be robots"),
-        (rest["requests"], f"of {rest['names']} further robots, counted together"),
+        (rest["requests"], f"of at most {rest['names']} further robots, counted together"),
         (rest["clients"], "of further clients without a name, counted together"),
         (max(len(found["robots"]) - _SHOWN, 0), "more robots: --json has them"),
         (max(violations - _SHOWN, 0), "more lines disobeyed: --json has them"),

@@ -26,6 +26,7 @@ from scrapy_koster.audit.naming import By, Namer
 from scrapy_koster.audit.result import Result
 from scrapy_koster.audit.textlines import nginx_format
 from scrapy_koster.audit.times import seconds_of
+from scrapy_koster.protocol.wording import utc
 
 ONE = (Version("robots.txt", float("-inf"), FIRST),)
 RUDE = "rudebot/1.0"
@@ -96,6 +97,13 @@ def test_escapes_of_a_text_log_are_read() -> None:
     assert each["samples"] == ['/private/\xe9"\\\\n']
     hidden = written([Hit(BEGAN, RUDE, "/pri\\x76ate/1"), Hit(BEGAN, RUDE, "/pri%76ate/1")])
     assert judged(hidden)["robots"][0]["violations"] == 2
+    # nginx without escape=json: \\xC3 is a byte.
+    line = (
+        rb'{"time_iso8601":"2026-11-21T21:00:00+00:00","remote_addr":"192.0.2.7","status":"200",'
+        rb'"request":"GET /caf\xC3\xA9?a=\x22 HTTP/1.1","http_user_agent":"rudebot/1.0"}'
+    )
+    cafe = Version("robots.txt", float("-inf"), b"User-agent: *\nDisallow: /caf%C3%A9?a=%22")
+    assert audited(line + b"\n", versions=[cafe])["robots"][0]["violations"] == 1
 
 
 @pytest.mark.parametrize(
@@ -179,9 +187,12 @@ def test_lines_out_of_order_within_a_minute_make_no_difference() -> None:
 @pytest.mark.slow
 def test_a_line_that_is_late_is_judged_all_the_same() -> None:
     hits = [Hit(BEGAN + n, RUDE, "/") for n in range(5_000)]
-    log = written([*hits, Hit(BEGAN + 5, RUDE, "/private/late"), *rude(1)])
+    late = [Hit(BEGAN + 5, RUDE, "/private/late"), Hit(BEGAN - 5, RUDE, "/robots.txt")]
+    log = written([*hits, Hit(BEGAN + 5_000, RUDE, "/robots.txt"), *late, *rude(1)])
     [robot] = judged(log)["robots"]
-    assert (robot["violations"], robot["requests"]) == (2, 5_002)
+    assert (robot["violations"], robot["requests"]) == (2, 5_004)
+    assert robot["asked"]["after_disobeying"] is False
+    assert robot["asked"]["first"] == robot["first"] == utc(BEGAN - 5)
     assert robot["speed"]["gap_secs"] == {"p10": 1, "p50": 1, "p90": 1}
     # Not by a copy that was fetched later: the one before may have allowed it.
     hits[200] = Hit(BEGAN + 200, RUDE, "/robots.txt")
@@ -299,6 +310,9 @@ def test_without_a_header_a_client_that_asks_is_a_robot() -> None:
         [robot] = found["robots"]
         assert (robot["name"], robot["violations"]) == ("client 192.0.2.0/24", 1)
         assert found["nameless"] == 2
+    # Section 3.2.1, A10: only the * record applies to a robot without a name.
+    named = Version("robots.txt", float("-inf"), b"User-agent: client\nDisallow: /private")
+    assert audited(written(hits), versions=[named])["robots"][0]["violations"] == 0
 
 
 @pytest.mark.promise("docs/audit.md", "addresses are shown as networks")
@@ -324,10 +338,11 @@ def test_addresses_are_masked(client: bytes | str, network: str) -> None:
 @pytest.mark.promise("docs/audit.md", "day is null beyond 400 days")
 def test_days_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audited_robot, "DAYS_MOST", 3)
-    hits = [Hit(BEGAN + n * DAY, RUDE, "/private/") for n in range(5)]
+    hits = [Hit(BEGAN + n * DAY, RUDE, "/private/" if n != 2 else "/") for n in range(5)]
     days = judged(written(hits))["days"]
-    assert [each["day"] for each in days] == [None, *(day_of(hit.secs) for hit in hits[:3])]
-    assert [each["violations"] for each in days] == [2, 1, 1, 1]
+    assert [each["day"] for each in days] == [None, *(day_of(hit.secs) for hit in hits[:4])]
+    assert [each["requests"] for each in days] == [2, 1, 1, 1, 0]
+    assert [each["violations"] for each in days] == [1, 1, 1, 0, 1]
 
 
 def test_days_of_robots_that_are_not_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
