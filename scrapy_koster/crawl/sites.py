@@ -113,12 +113,11 @@ class Sites:
         (KOSTER_DEFER_LIMIT_SECS, KOSTER_IDLE_LIMIT_SECS), or when the crawl closes.
         """
         step = self.current_step(state)
-        has_failed = isinstance(state.known, Failure)
-        if waits(step) and not (has_failed and self.engine.has_only({*self.in_place, request})):
+        if waits(step) and not isinstance(state.known, Failure):
             self.busy()
         while waits(step):
-            told: Deferred[Step] = Deferred()
-            state.waiters = (*state.waiters, told)
+            told: Deferred[Step] = Deferred(lambda ended: state.waiters.pop(ended, None))
+            state.waiters[told] = None
             self.ask_for(state, request)
             with self.waiting(request):
                 step = await maybe_deferred_to_future(told)
@@ -200,9 +199,10 @@ class Sites:
             is_kept = is_held or self.parked.is_kept
         self.announcer.announce(state, step if is_kept else told, self.waiting_for(state))
         if not waits(told):
-            waiters, state.waiters = state.waiters, ()
+            waiters, state.waiters = state.waiters, {}
             for waiter in waiters:
-                waiter.callback(told)
+                if not waiter.called:  # the callback of another one may cancel it
+                    waiter.callback(told)
         if not self.is_closing:
             self.parked.settled(state, told, is_kept=is_kept)
         if self.waiting_for(state):
@@ -256,7 +256,7 @@ class Sites:
             self._idle_timer = self.clock.call_later(secs, self._give_up_waiting)
 
     def busy(self) -> None:
-        """Stop and reset the idle time, because the crawl has work."""
+        """Stop the idle time, and wait for failing sites again."""
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
@@ -272,6 +272,8 @@ class Sites:
 
     def _give_up_waiting(self) -> None:
         self._idle_timer = None
+        if not self.engine.has_only(self.in_place):  # other work has begun meanwhile
+            return
         self.is_idle_over = True
         for state in self.records:
             if self.waiting_for(state) and state not in self.retriever.fetching:

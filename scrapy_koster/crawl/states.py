@@ -149,13 +149,13 @@ class SiteState:
     step: Step = field(default_factory=partial(Ask, None))
     until_epoch: float = 0.0
     page: Request | None = None
-    """A waiting ``Request``, or None if no request waits.
+    """The ``Request`` that began to wait last, or None if no request waits.
 
     An attempt fetches the robots.txt with the User-Agent and the proxy of this request, and with
     its other meta keys in KOSTER_PAGE_META.
     """
-    waiters: tuple[Deferred[Step], ...] = ()
-    """A Deferred for each request that waits in place."""
+    waiters: dict[Deferred[Step], None] = field(default_factory=dict)
+    """A Deferred for each request that waits in place, in order."""
     timer: CallLaterResult | None = None
     """The timer of the next attempt."""
     delays: dict[str, Delay | None] = field(default_factory=dict)

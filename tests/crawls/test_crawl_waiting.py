@@ -21,8 +21,10 @@ from harness.virtual import time
 from scrapy import Request, signals
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster import RobotsUnavailable
+from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.fetching import fetcher
 
 MOMENTS, SOME_MOMENTS = 20, 3
@@ -216,6 +218,36 @@ async def test_a_picture_waits_while_a_page_is_fetched(crawl: Crawl, server: Ser
     assert sorted(result.fetched) == sorted([*urls, *more, pictures.url("/picture")])
     times = sorted(asked.at for host in hosts for asked in host.requests if asked.path == "/page")
     assert min(later - earlier for earlier, later in pairwise(times)) >= 0.29
+
+
+async def test_a_site_is_waited_for_while_a_picture_is_fetched(
+    crawl: Crawl, server: Server
+) -> None:
+    """The picture has waited in place itself, and there is no other request."""
+    site, failing, pictures = (server.site(host=f"127.0.0.{n}") for n in (1, 2, 3))
+    failing.robots = [*[Reply(503)] * 6, Reply(body="")]
+    pictures.robots = [Reply(503), Reply(503), Reply(body="")]
+    pictures.page("/picture", Reply(body="", delay=4 * IDLE_SECS))
+    urls = [site.url("/0"), failing.url("/"), pictures.url("/picture")]
+    arguments = {"picture": urls[2], "more": urls[1:2]}
+    result = await crawl(OnePicture, urls=urls[:1], settings=SOON, arguments=arguments)
+    assert sorted(result.fetched) == sorted(urls)
+
+
+async def test_a_download_that_is_cancelled_waits_no_longer(crawl: Crawl, server: Server) -> None:
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    site.pages(Hang())
+    pictures.robots = Reply(503)
+    running = crawl.start(urls=site.urls(1))
+    await crawl.until(lambda: site.pages_asked)
+    sites = assembly_of(running.crawler).sites
+    picture = running.crawler.engine.download_async(Request(pictures.url("/")))
+    downloading = deferred_from_coro(picture)
+    await crawl.until(lambda: sum(map(sites.waiting_for, sites.records)) == 1)
+    downloading.addErrback(lambda _: None).cancel()
+    await maybe_deferred_to_future(downloading)
+    assert sum(map(sites.waiting_for, sites.records)) == 0
+    await running.stop()
 
 
 @pytest.mark.promise("docs/access.md", "with another scheduler they do")

@@ -112,10 +112,10 @@ def test_one_deferred_that_waiters_share_is_found(
         self.ask_for(state, request)
         step = self.current_step(state)
         if waits(step):
-            state.waiters = state.waiters or (Deferred(),)
+            state.waiters = state.waiters or {Deferred(): None}
             self._need(state, step)
             with self.waiting(request):
-                step = await maybe_deferred_to_future(state.waiters[0])
+                step = await maybe_deferred_to_future(next(iter(state.waiters)))
         return step
 
     enforce = Enforcement.enforce
