@@ -28,7 +28,7 @@ from scrapy_koster.commands.subcommand import (
     time_of,
     usage_errors,
 )
-from scrapy_koster.protocol.line import whole_lines
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.wording import STANDARD_KEYS
 
 _DISOBEYED = 1
@@ -187,7 +187,10 @@ def _version(run: Run, text: str) -> Version:
         name, since = text, float("-inf")
     else:
         since = time_of(date)
-    return Version(name, since, whole_lines(run.read(name), run.config.max_bytes))
+    body, cut = run.robots_txt(name)
+    if cut is not None:
+        run.warn(f"{printable(name)}: longer than KOSTER_MAX_BYTES = {cut}, the rest is not read")
+    return Version(name, since, body)
 
 
 def _as_text(found: dict[str, Any]) -> Iterator[Line]:

@@ -27,7 +27,7 @@ from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy
 from scrapy_koster.protocol.delay import Delay, delay_or_limit
 from scrapy_koster.protocol.hazard import Hazard, watch_of
 from scrapy_koster.protocol.html_page import is_html
-from scrapy_koster.protocol.line import is_wide, lines, whole_lines
+from scrapy_koster.protocol.line import is_wide, lines
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
@@ -54,6 +54,7 @@ _OUTCOMES = {"allowed": (0, green), "forbidden": (1, red), "unavailable": (NOT_R
 _FILES = {
     "HTML": "an HTML page, and no robots.txt",
     "UTF-16": "UTF-16 or UTF-32: it is decoded here, and many robots can read no line of it",
+    "cut": "longer than KOSTER_MAX_BYTES: the rest is not read, and other robots may read more",
 }
 _STATEMENTS = 10
 _AROUND = 2
@@ -81,10 +82,12 @@ class Explained:
 
     @property
     def file(self) -> str | None:
-        """The kind of an unusual file: "HTML", or "UTF-16" (also for UTF-32). Usually None."""
-        known = self.verdict.known
-        body = known.body if isinstance(known, Copy) else b""
-        return "HTML" if is_html(body) else "UTF-16" if is_wide(body) else None
+        """The kind of an unusual file: "HTML", "cut" or "UTF-16" (or UTF-32). Usually None."""
+        if not isinstance(known := self.verdict.known, Copy):
+            return None
+        if is_html(known.body):
+            return "HTML"
+        return "cut" if known.cut_bytes else "UTF-16" if is_wide(known.body) else None
 
     @property
     def paced(self) -> str | None:
@@ -142,6 +145,7 @@ class Explain(Subcommand):
         def failed(error: Exception) -> None:
             run.warn(_DELAY_NOT_READ.format(error_text(error)))
 
+        run.warn_if_not_obeyed()
         robot = robot_in(opts.agent or "")
         origin = "" if opts.agent in (None, robot) else ", from the header"
         urls = [*map(run.requested, opts.urls)]
@@ -170,10 +174,10 @@ def _bases(run: Run, urls: list[str]) -> tuple[Mapping[str, Basis | None], str]:
         return archived, "the archive has nothing about its site by then"
     if opts.robots is None:
         return run.look_up(urls, refresh=opts.refresh), NO_ANSWER
-    body, now = whole_lines(run.read(opts.robots), config.max_bytes), time()
+    (body, cut), now = run.robots_txt(opts.robots), time()
     bases = {}
     for url in urls:
-        answer = Answer(site_named(url).robots_url, 200, {}, body)
+        answer = Answer(site_named(url).robots_url, 200, {}, body, cut)
         known = after_answer(answer, None, now=now, policy=config.policy, jitter=0.0)
         bases[url] = basis_of(known, Source.FILE, at=now, config=config, crawler=run.crawler)
     return bases, NO_ANSWER

@@ -24,6 +24,7 @@ from scrapy_koster.commands.lookup import QUIET, Basis, LookupSpider
 from scrapy_koster.commands.output import Line, file_errors, opened, warn
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.extras import need_extra
+from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
@@ -199,6 +200,22 @@ class Run:
         most = max(_READ_MAX_BYTES, self.config.max_bytes + 1)
         with opened(name, "a file (check takes a URL with http:// or https://, too)") as file:
             return file.read(most)
+
+    def robots_txt(self, name: str) -> tuple[bytes, int | None]:
+        """Return the whole lines of the robots.txt in a file, and the limit in bytes if it is cut.
+
+        Raises UsageError.
+        """
+        body, limit = self.read(name), self.config.max_bytes
+        return whole_lines(body, limit), limit if len(body) > limit else None
+
+    def warn_if_not_obeyed(self) -> None:
+        """Print a line if the user's settings switch scrapy-koster off, or to a dry run."""
+        settings = self.settings
+        if settings.getpriority("ROBOTSTXT_OBEY") and not settings.getbool("ROBOTSTXT_OBEY"):
+            self.warn("ROBOTSTXT_OBEY is False: your crawl does not obey the rules")
+        elif self.config.dry_run:
+            self.warn("KOSTER_DRY_RUN is True: your crawl refuses no request")
 
     def archive(self, feature: str) -> Folder:
         """Return the archive in the folder of ``--archive``, or of KOSTER_ARCHIVE.

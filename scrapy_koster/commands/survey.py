@@ -116,6 +116,7 @@ def _read(run: Run, seeds: Seeds) -> None:
 
 def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     project = replace(run, settings=run.settings.copy())
+    project.warn_if_not_obeyed()
     robot = copies_of(project.crawler, project.config)  # not the robot in --agent
     _set(run)
     worded = f"{{decided}} of {len(seeds)} URLs, {{sites}} sites; {{refused}} refused".format

@@ -108,6 +108,8 @@ def test_exit_statuses(robots: Robots, log: Path, tmp_path: Path) -> None:
     good.write_bytes(written([Hit(BEGAN, RUDE, "/")]))
     assert robots("audit", "--robots", "robots.txt", good).status == 0
     assert robots("audit", "--robots", "robots.txt", good, log).status == 1
+    cut = robots("audit", "--robots", "robots.txt", good, KOSTER_MAX_BYTES=20)
+    assert (cut.status, "robots.txt: longer than KOSTER_MAX_BYTES = 20" in cut.err) == (0, True)
     (tmp_path / "cut.gz").write_bytes(gzip.compress(log.read_bytes())[:-9])
     cut = robots("audit", "--robots", "robots.txt", "cut.gz")
     assert (cut.status, "cut.gz: not read to its end" in cut.err) == (3, True)

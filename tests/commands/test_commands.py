@@ -236,7 +236,16 @@ def test_explain_names_the_name_that_matched(robots: Robots, record: str, name: 
     assert row["line"] == (5 if record == "c" else 2)
 
 
-@pytest.mark.promise("docs/commands.md", "explain: file is HTML or UTF-16")
+@pytest.mark.promise("docs/commands.md", "explain, survey: your crawl does not obey the rules")
+@pytest.mark.parametrize("name", ["ROBOTSTXT_OBEY", "KOSTER_DRY_RUN"])
+def test_that_a_crawl_does_not_obey_is_said(robots: Robots, name: str) -> None:
+    for value in (True, False):
+        ran, _ = explained(robots, FORBIDDEN.encode(), "http://h/x", **{name: value})
+        assert (name in ran.err) is (value is (name == "KOSTER_DRY_RUN"))
+        assert ran.status == 1
+
+
+@pytest.mark.promise("docs/commands.md", "explain: file is HTML, cut or UTF-16")
 @pytest.mark.parametrize(
     ("body", "settings", "status", "ground", "file", "said"),
     [
@@ -246,6 +255,7 @@ def test_explain_names_the_name_that_matched(robots: Robots, record: str, name: 
         (ANUBIS.encode(), {"KOSTER_UNAVAILABLE": "allow"}, 0, "unavailable", None, ""),
         (FORBIDDEN.encode("utf-16"), {}, 1, "rule", "UTF-16", "many robots can read no"),
         (FORBIDDEN.encode(), {}, 1, "rule", None, ""),
+        (FORBIDDEN.encode(), {"KOSTER_MAX_BYTES": 20}, 0, "rule", "cut", "than KOSTER_MAX_BYTES"),
     ],
 )
 def test_explain_of_a_page_in_place_of_the_file(
