@@ -99,7 +99,7 @@ def _text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Settin
 def _overrides(value: Any) -> tuple[Override, ...]:
     """Return the overrides in *value*, a list or the JSON text of a list."""
     if isinstance(value, str):  # as on the command line
-        value = json.loads(value) if value.strip() else []
+        value = json.loads(value or "[]") if value[:1] in ("", "[") else value
     return overrides_of(value)
 
 
@@ -315,7 +315,7 @@ def checked_robot(robot: Any, where: str, parser: type = Reading) -> str | None:
             )
         else:
             return robot
-    raise ValueError(f'Invalid {where}: {wrong}. For example: {where} = "figtree".')
+    raise ValueError(f'Invalid {where}: {wrong}. For example: {where} = "figtree" or "a,b".')
 
 
 def _below_data_dir(path: str) -> str:

@@ -97,7 +97,10 @@ def overrides_of(entries: Any) -> tuple[Override, ...]:
     Raises ValueError, which names the first invalid entry and the reason.
     """
     if not isinstance(entries, (list, tuple)):
-        raise ValueError("it is not a list of entries")  # noqa: TRY004  # shown as invalid setting
+        raise ValueError(  # noqa: TRY004  # shown as invalid setting
+            'it is not a list of entries such as {"site": "https://example.com", "allow": ["/a"],'
+            ' "reason": "agreed", "until": "2027-12-31"}'
+        )
     found = []
     for number, entry in enumerate(entries, 1):
         try:

@@ -111,7 +111,9 @@ class Fetcher:
 
     def _no_answer(self, error: Exception, *, no_such_host: bool = False) -> NoAnswer:
         self.crawler.stats.inc_value(f"robotstxt/exception_count/{type(error)}")
-        return NoAnswer(error_text(error), no_such_host=no_such_host)
+        # Twisted's text of an error in a list, such as one of TLS, begins with these words.
+        reason = error_text(error).replace("<twisted.python.failure.Failure ", "<")
+        return NoAnswer(reason, no_such_host=no_such_host)
 
     async def _follow(
         self, site: Site, transfer: Transfer, visit: AsyncExitStack
