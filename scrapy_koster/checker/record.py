@@ -144,7 +144,9 @@ def seen_in_order(records: list[Record]) -> Iterator[Seen]:
     """Yield findings about rules that have no effect because of an earlier rule."""
     # RFC 9309 joins the records of a robot. So the rules of the whole file must be alike.
     rules = [rule for record in records for _, rule in instructions(record)]
-    is_special = any(sign in rule.value for rule in rules for sign in (b"*", b"$"))
+    # By RFC 9309, "%3F" differs from the "?" of a query.
+    special = (b"*", b"$", b"%3f")
+    is_special = any(sign in rule.value.lower() for rule in rules for sign in special)
     is_alike = len({rule.field for rule in rules}) == 1 and not is_special
     for record in records:
         yield from _seen_in_order(record, is_alike=is_alike)

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from scrapy_koster.protocol.delay import longest_delay
-from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.delay import seconds
 from scrapy_koster.protocol.nametoken import TOKEN
 from scrapy_koster.protocol.path import unescape
 from scrapy_koster.protocol.ruling import Standard
@@ -145,7 +144,7 @@ def _seen_in_field(source: SourceLine) -> Iterator[Seen]:
         if not _URL.match(source.value):
             yield Seen("K061", number, column, "no full URL: {}", (source.value,))
     elif field == b"crawl-delay":
-        if longest_delay([Line(number, field, source.value)]) is None:
+        if seconds(source.value) is None:
             yield Seen("K062", number, column, "no number: {}", (source.value,))
     elif field not in _EXTENSIONS:
         yield Seen("K060", number, column, "an unknown field: {}", (field,))

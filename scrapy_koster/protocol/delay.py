@@ -124,11 +124,12 @@ def longest_delay(lines: Iterable[Line]) -> Delay | None:
     return max(found, key=lambda delay: delay.secs, default=None)
 
 
-def _seconds(value: bytes) -> float | None:
+def seconds(value: bytes) -> float | None:
+    """Return the value of a Crawl-delay line in seconds, or None if it is no number of seconds."""
     with suppress(ValueError):
         # float() accepts underscores, which are not allowed here.
-        if b"_" not in value and 0 <= (seconds := float(value)) < math.inf:
-            return seconds
+        if b"_" not in value and 0 <= (secs := float(value)) < math.inf:
+            return secs
     return None
 
 
@@ -139,6 +140,6 @@ def _seconds_of_rate(value: bytes) -> float | None:
     return int(rate[2]) * _UNIT_SECS[rate[3]] / int(rate[1])
 
 
-_READ = {b"crawl-delay": _seconds, b"request-rate": _seconds_of_rate}
+_READ = {b"crawl-delay": seconds, b"request-rate": _seconds_of_rate}
 FIELDS = tuple(_READ)
 """The fields of lines with a delay."""

@@ -20,8 +20,8 @@ def whole(name: str) -> Iterator[Path]:
     """Yield a path of a temporary file, which replaces the file *name* if there was no error.
 
     A file is replaced in one step, so a reader never sees half of a page. If *name* is a symlink,
-    the target is replaced. A device or a pipe is written into. Raises OSError, for example if the
-    folder does not exist.
+    the target is replaced. The permissions stay. A device or a pipe is written into. Raises
+    OSError, for example if the folder does not exist.
     """
     if is_stream(name):
         with TemporaryDirectory() as folder:
@@ -33,6 +33,8 @@ def whole(name: str) -> Iterator[Path]:
     final = _final(name)
     with _part_of(final) as part:
         yield part
+        if final.exists():
+            shutil.copymode(final, part)
         part.replace(final)
 
 

@@ -156,6 +156,7 @@ def test_a_line_that_rfc_9309_needs_is_not_to_be_removed() -> None:
     without = REPEATS.replace(b"Disallow: /a/b/c\n", b"")
     assert allowed(without, Standard.RFC_9309) != allowed(REPEATS, Standard.RFC_9309)
     assert "K048" not in codes(ALL + b"Disallow: /a$\nDisallow: /a$b\n")
+    assert "K048" not in codes(ALL + b"Disallow: /a?\nDisallow: /a%3Fb\n")
     # RFC 9309 joins the records of a robot: the Allow line of the other one would win.
     joined = ALL + b"Disallow: /a\nDisallow: /a/bc\n\n" + ALL + b"Allow: /a/b\n"
     assert "K048" not in codes(joined)
@@ -189,6 +190,7 @@ def test_a_file_that_closes_the_whole_site(
     [
         (b"Crawl-delay: -1", "K062"),
         (b"Crawl-delay: 0.5", None),
+        (b"Crawl-delay: 0", None),
         (b"Disallow-AI: /", "K060"),
         (b"Disallowed: /", "K012"),
     ],

@@ -27,6 +27,9 @@ def test_a_symlink_stays_one(tmp_path: Path) -> None:
         write(str(link), text)
         assert link.is_symlink()
         assert target.read_text() == text
+        if text == "first":
+            target.chmod(0o600)
+    assert target.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in target.parent.iterdir()] == ["page.html"]
 
 
