@@ -48,18 +48,6 @@ def full(ahead: LookaheadLimit) -> bool:
     return ahead.is_full
 
 
-def test_it_is_full_while_enough_sites_are_asked_for_the_first_time(ahead: LookaheadLimit) -> None:
-    one, two, three = sites(3)
-    ahead.begins(one)
-    ahead.begins(two)
-    ahead.begins(two)
-    assert not full(ahead)
-    ahead.begins(three)
-    assert full(ahead)
-    ahead.ends(one)
-    assert not full(ahead)
-
-
 def test_a_site_that_may_hang_is_young_for_half_a_second(
     ahead: LookaheadLimit, clock: HandClock, room: list[str]
 ) -> None:
@@ -79,28 +67,6 @@ def test_a_site_that_may_hang_is_young_for_half_a_second(
     assert full(ahead)
     clock.go_on(0.5)
     assert not full(ahead)
-
-
-def test_all_that_wait_have_a_limit_too(
-    ahead: LookaheadLimit, clock: HandClock, room: list[str]
-) -> None:
-    """Those that hang, and those that are deferred, until one of them waits no longer."""
-    hanging, deferred, more = sites(3), [failed(state) for state in sites(2)], sites(1)
-    for state in hanging:
-        ahead.begins(state)
-    clock.go_on(1)
-    assert not full(ahead)
-    room.clear()
-    for state in deferred:
-        ahead.begins(state)
-    assert full(ahead)
-    clock.go_on(1000)
-    assert full(ahead)
-    assert not room
-    ahead.ends(deferred[0])
-    assert not full(ahead)
-    ahead.begins(more[0])
-    assert full(ahead)
 
 
 @pytest.mark.parametrize(

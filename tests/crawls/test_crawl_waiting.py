@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from harness import forks
+from harness.clocks import sleep
 from harness.crawling import IN_PLACE, STEADY, Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
@@ -232,6 +233,33 @@ async def test_a_site_is_waited_for_while_a_picture_is_fetched(
     arguments = {"picture": urls[2], "more": urls[1:2]}
     result = await crawl(OnePicture, urls=urls[:1], settings=SOON, arguments=arguments)
     assert sorted(result.fetched) == sorted(urls)
+
+
+@pytest.mark.promise("docs/access.md", "until the crawl fetches a page again")
+async def test_after_the_idle_limit_a_page_makes_a_picture_wait_again(
+    crawl: Crawl, server: Server
+) -> None:
+    """Also with another scheduler, which does not tell of the page."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    site.page("/slow", Reply(body="", delay=2 * IDLE_SECS))
+    pictures.robots = Reply(503)
+    url = pictures.url("/picture")
+
+    class Album(RecordingSpider):
+        async def parse(self, response: Response, **arguments: Any) -> None:
+            download = self.crawler.engine.download_async
+            with pytest.raises(RobotsUnavailable):
+                await download(Request(url))
+            slow = deferred_from_coro(download(Request(site.url("/slow"))))
+            while not site.asked("/slow"):
+                await sleep(0.01)
+            pictures.robots = Reply(body="")
+            self.fetched.append((await download(Request(url))).url)
+            await maybe_deferred_to_future(slow)
+
+    settings = SOON | IN_PLACE
+    result = await crawl(Album, urls=[site.url("/0")], settings=settings, robots=None)
+    assert result.fetched == (url,)
 
 
 async def test_a_download_that_is_cancelled_waits_no_longer(crawl: Crawl, server: Server) -> None:
