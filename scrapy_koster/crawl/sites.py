@@ -273,11 +273,10 @@ class Sites:
 
     def _give_up_waiting(self) -> None:
         self._idle_timer = None
-        if not self.engine.has_only(self.in_place):  # other work has begun meanwhile
-            return
-        self.is_idle_over = True
+        # Other work may have begun meanwhile.
+        self.is_idle_over = is_idle = self.engine.has_only(self.in_place)
         for state in self.records:
-            if self.waiting_for(state) and state not in self.retriever.fetching:
+            if is_idle and self.waiting_for(state) and state not in self.retriever.fetching:
                 self.look(state)
 
     def _close(self) -> None:

@@ -29,46 +29,6 @@ def failed(state: SiteState) -> SiteState:
     return state
 
 
-@pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
-
-
-@pytest.fixture
-def room() -> list[str]:
-    return []
-
-
-@pytest.fixture
-def ahead(clock: HandClock, room: list[str]) -> LookaheadLimit:
-    return LookaheadLimit(clock, lambda: room.append("room"), 3, 5, sockets=8)
-
-
-def full(ahead: LookaheadLimit) -> bool:
-    return ahead.is_full
-
-
-def test_a_site_that_may_hang_is_young_for_half_a_second(
-    ahead: LookaheadLimit, clock: HandClock, room: list[str]
-) -> None:
-    one, *others = sites(4)
-    ahead.begins(one)
-    clock.go_on(0.25)
-    for state in others[:2]:
-        ahead.begins(state)
-    assert full(ahead)
-    clock.go_on(0.2)
-    assert full(ahead)
-    assert not room
-    clock.go_on(0.05)
-    assert not full(ahead)
-    assert room == ["room"]
-    ahead.begins(others[2])
-    assert full(ahead)
-    clock.go_on(0.5)
-    assert not full(ahead)
-
-
 @pytest.mark.parametrize(
     ("places", "memory", "first", "waiting"), [(8, 10, 100, 1000), (64, 10_000, 128, 10_000)]
 )

@@ -244,6 +244,41 @@ async def test_a_turn_lasts_until_its_request_is_sent(
     assert min(gaps(site)) >= 0.45, gaps(site)
 
 
+class Follows(RecordingSpider):
+    """Follows links of its first page."""
+
+    more: Sequence[str] = ()
+
+    def page(self, response: Response) -> Any:
+        more, self.more = self.more, ()
+        return map(self.ask, more)
+
+
+async def test_a_request_with_the_turn_is_behind_one_that_waits(
+    crawl: Crawl, server: Server
+) -> None:
+    """The only place for the host is taken by a request that came before the delay was known."""
+    paced, other = server.site(), server.site()
+    paced.robots = robots()
+    settings = OBEY | {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": DELAY_SECS}
+    urls, more = other.urls(6), paced.urls(6)
+    result = await crawl(Follows, urls=urls, settings=settings, arguments={"more": more})
+    assert sorted(result.fetched) == sorted([*urls, *more])
+
+
+async def test_sites_that_leave_the_memory_while_their_requests_wait(
+    crawl: Crawl, server: Server
+) -> None:
+    sites = [server.site(host=f"127.0.0.{n}") for n in (2, 3) for _ in range(3)]
+    for site in sites:
+        site.robots = robots()
+    urls = [site.url("/page") for site in sites]
+    for settings in (OBEY, OBEY | {"KOSTER_MEMORY_SITES": 2}):
+        result = await crawl(urls=urls, settings=settings)
+        assert sorted(result.fetched) == sorted(urls)
+    assert all(site.asked("/robots.txt") == 1 for site in sites)
+
+
 @pytest.mark.promise("docs/pacing.md", "the next crawl does not come early")
 def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
     """After kill -9 as well: that there was a visit is stored when it begins."""

@@ -150,6 +150,11 @@ class Store:
         self._told.failed_at = self._disk.clock.now
         return liar.choice(lies)
 
+    def get(self, site: Site) -> Any:
+        disk = self._call()
+        self._answer()
+        return self._lie(_WRONG, 0.3, disk.known.get(site))
+
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Any:

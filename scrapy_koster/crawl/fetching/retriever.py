@@ -69,8 +69,8 @@ class Retriever:
     fetcher: Fetcher
     store: StorageCalls
     limit: LookaheadLimit
-    turn_to_ask: Callable[[SiteState], Awaitable[object]]
-    """Waits for the turn of a site's host, before each claim."""
+    turn_to_ask: Callable[[SiteState, Callable[[], Awaitable[object]]], Awaitable[object]]
+    """Waits for the turn of a site's host, before each claim. May call the function first."""
     noted_visit: Callable[[SiteState, Known], Awaitable[Known]]
     """Records a visit, if necessary, before the result of a fetch is stored.
 
@@ -152,7 +152,7 @@ class Retriever:
         while isinstance(self._step(state), Ask):
             if held_secs:
                 await self.clock.sleep(_LOOK_SECS * (0.5 + self.chance()))
-            await self.turn_to_ask(state)
+            await self.turn_to_ask(state, partial(self.take_last, state, page))
             try:
                 async with self.limit.socket(state):
                     # Claim after the wait for the socket: during a long wait, a claim could expire.

@@ -9,12 +9,17 @@ process may visit the host, too. Then one request gets the turn, which lasts for
 visit begins when the request is sent. If the turn is over by then, for example because the request
 waited in its slot, the visit is claimed again.
 
+A request that is about to be sent takes the turn, whoever has it, or comes first if it has to wait.
+It uses a place in its slot, and the request with the turn may be behind it in the queue of the
+slot.
+
 The next visit waits for the response. The delay before the next visit counts from the response, or
 from 0.5 s after sending if that is earlier: by then, the site has received the request. After a
 robots.txt, the delay always counts from the response.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -75,7 +80,7 @@ class Host:
     """Number of visits that have begun and have no response yet."""
     giving: Deferred[Any] | None = None
     """The running call of ``Pacer._give_turns``, or None."""
-    waiters: dict[Deferred[bool], Visitor] = field(default_factory=dict)
+    waiters: OrderedDict[Deferred[bool], Visitor] = field(default_factory=OrderedDict)
     """The visitors that wait in place, by the Deferred of the wait."""
 
 
@@ -199,9 +204,7 @@ class Pacer:
         if first and now >= self._tell_at and first.next_visit - now >= _LONG_SECS:
             self._tell_at = now + _TELL_SECS
             self._log.info(
-                "Idle until the Crawl-delay of a host has passed. Hosts with waiting requests:"
-                " %(hosts)d, for example %(host)s. Next request in %(secs).0f s",
-                hosts=len(waiting),
+                "Idle until the Crawl-delay of %(host)s has passed. Next request in %(secs).0f s",
                 host=first.name,
                 secs=first.next_visit - now,
             )
@@ -213,12 +216,17 @@ class Pacer:
         in_place = any(isinstance(visitor, by) for visitor in host.waiters.values())
         return in_place or self.parked.waiting_in(host.name) > 0
 
-    async def wait(self, host: Host, visitor: Visitor) -> bool:
-        """Wait in place until *visitor* has the turn. Return False if the crawl closes first."""
+    async def wait(self, host: Host, visitor: Visitor, *, first: bool = False) -> bool:
+        """Wait in place until *visitor* has the turn. Return False if the crawl closes first.
+
+        If *first*, *visitor* gets the next turn.
+        """
         if self._is_closed:
             return False
         given: Deferred[bool] = Deferred(host.waiters.__delitem__)
         host.waiters[given] = visitor
+        if first:
+            host.waiters.move_to_end(given, last=False)
         self.want(host)
         with self._waiting(visitor) if isinstance(visitor, Request) else nullcontext():
             return await maybe_deferred_to_future(given)
@@ -325,25 +333,27 @@ class Pacer:
         """
         while True:
             now = self._clock.now()
-            has_turn = host.turn is visitor and now < host.turn_until
-            if host.turn is visitor:
-                host.turn, host.turn_until = None, LONG_AGO
+            has_turn = now < host.turn_until
+            host.turn, host.turn_until = None, LONG_AGO
             is_free = host.next_visit <= now and not host.under_way
             if is_free and await self._may_visit(host, begun=has_turn):
                 return
-            if not await self.wait(host, visitor):
+            if not await self.wait(host, visitor, first=True):
                 raise IgnoreRequest("the crawl is closing")
 
     # A robots.txt is a visit, too.
 
-    async def turn_to_ask(self, state: SiteState) -> None:
+    async def turn_to_ask(self, state: SiteState, load: Callable[[], Awaitable[object]]) -> None:
         """Wait for the turn of a robots.txt, if its host has a delay.
 
-        The delay may be known from an expired copy, or from another site of the host.
+        The delay may be known from an expired copy, or from another site of the host. For an
+        unknown site, *load* loads the stored copy first: a valid copy needs no turn.
         """
-        host = self._host_of(state.site.robots_url)
-        if host is not None:
-            await self.wait(host, state.site)
+        if (host := self._host_of(state.site.robots_url)) is not None:
+            if state.known is None:
+                await load()
+            if waits(state.step):
+                await self.wait(host, state.site)
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
         """Return *known*. A copy of a host with a delay is made fresh for ten visits or more.
