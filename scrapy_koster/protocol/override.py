@@ -52,10 +52,10 @@ class Override:
 
         *ruling* has the decision by the override, and the site's opposite rule, if any.
         """
-        line = f"the site's line {ruling.rule.number}" if ruling.rule else "the site"
-        says = f"{line} {'forbids' if ruling.allowed else 'allows'} it"
-        if ruling.allowed and not ruling.rule:
-            says = "without it this would be forbidden"
+        says = f"without it this would be {'forbidden' if ruling.allowed else 'allowed'}"
+        if ruling.rule:
+            verb = "forbids" if ruling.allowed else "allows"
+            says = f"the site's line {ruling.rule.number} {verb} it"
         return f"your override: {self}; {says}"
 
     def to_dict(self) -> dict[str, Any]:

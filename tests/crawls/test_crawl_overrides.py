@@ -61,10 +61,10 @@ async def test_each_is_counted_and_told(
     assert result.stats["koster/override/allowed"] == 1
     assert result.stats["koster/forbidden/override"] == 1
     assert result.stats["koster/forbidden/rule"] == 3
-    said = f"your override: {AGREED}, until 2999-12-31; the site"
+    said = f"your override: {AGREED}, until 2999-12-31;"
     for line in (
-        f"<GET {site.url('/private/a')}> passes, allowed by {said}'s line 2 forbids it",
-        f"<GET {site.url('/closed')}> is forbidden by {said} allows it",
+        f"<GET {site.url('/private/a')}> passes, allowed by {said} the site's line 2 forbids it",
+        f"<GET {site.url('/closed')}> is forbidden by {said} without it this would be allowed",
     ):
         assert result.logged(logging.DEBUG).count(line) == 1
     [warning] = result.warnings

@@ -159,8 +159,8 @@ MISSING = Copy(f"{SITE}/robots.txt", 404, b"", None, None, 0, 1)
 @pytest.mark.parametrize(
     ("step", "policy", "allowed", "because"),
     [
-        (Obey(MISSING, 1), Policy(), False, "the site allows it"),
-        (Pass(FAILURE, 1), Policy(), False, "the site allows it"),
+        (Obey(MISSING, 1), Policy(), False, "without it this would be allowed"),
+        (Pass(FAILURE, 1), Policy(), False, "without it this would be allowed"),
         (Obey(MISSING, 1), Policy(missing=Missing.DISALLOW), True, "without it"),
     ],
     ids=["no robots.txt", "let through", "KOSTER_MISSING"],
