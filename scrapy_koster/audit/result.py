@@ -142,7 +142,7 @@ class Result:
             "more_clients": len(robot.clients) > CLIENTS_MOST,
             "out_of_order": robot.late,
             "first": _time(robot.pace.first),
-            "last": _time(robot.pace.last),
+            "last": _time(max(filter(None, (robot.pace.last, robot.pace.late)), default=None)),
         }
 
     def _speed(self, robot: AuditedRobot) -> dict[str, Any]:

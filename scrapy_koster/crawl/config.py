@@ -99,7 +99,7 @@ def _text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Settin
 def _overrides(value: Any) -> tuple[Override, ...]:
     """Return the overrides in *value*, a list or the JSON text of a list."""
     if isinstance(value, str):  # as on the command line
-        value = json.loads(value or "[]") if value[:1] in ("", "[") else value
+        value = json.loads(value.strip() or "[]") if value.strip()[:1] in ("", "[") else value
     return overrides_of(value)
 
 

@@ -113,8 +113,7 @@ class Sites:
         (KOSTER_DEFER_LIMIT_SECS, KOSTER_IDLE_LIMIT_SECS), or when the crawl closes.
         """
         step = self.current_step(state)
-        has_work = self.is_idle_over and not self.engine.has_only({*self.in_place, request})
-        if waits(step) and (has_work or not isinstance(state.known, Failure)):
+        if waits(step) and not isinstance(state.known, Failure):
             self.busy()
         while waits(step):
             told: Deferred[Step] = Deferred(lambda ended: state.waiters.pop(ended, None))

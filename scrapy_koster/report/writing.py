@@ -5,7 +5,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
@@ -33,7 +33,7 @@ def whole(name: str) -> Iterator[Path]:
     final = _final(name)
     with _part_of(final) as part:
         yield part
-        if final.exists():
+        with suppress(OSError):  # a new page, or a file system without permissions
             shutil.copymode(final, part)
         part.replace(final)
 

@@ -1,7 +1,8 @@
-"""In which order the scheduler takes requests from the queue and from sites that have opened."""
+"""Which requests the scheduler takes from the queue, and in which order."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -20,7 +21,9 @@ def clock() -> HandClock:
     return HandClock()
 
 
-def opened(queue: type[BaseScheduler], clock: HandClock) -> tuple[DeferringScheduler, Assembly]:
+def opened(
+    queue: type[BaseScheduler], clock: HandClock, woken: Callable[[], object] = int
+) -> tuple[DeferringScheduler, Assembly]:
     """A scheduler that wraps *queue*. All places of the downloader are taken."""
     settings = {
         "ROBOTSTXT_OBEY": True,
@@ -32,7 +35,7 @@ def opened(queue: type[BaseScheduler], clock: HandClock) -> tuple[DeferringSched
     crawler.spider = Spider("slow")
     crawler.stats = MemoryStatsCollector(crawler)
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
-        _slot=SimpleNamespace(nextcall=SimpleNamespace(schedule=int)),
+        _slot=SimpleNamespace(nextcall=SimpleNamespace(schedule=woken)),
         downloader=SimpleNamespace(active=[Request("http://taken.example/")] * 4),
     )
     set_clock(crawler, clock)
@@ -82,4 +85,24 @@ async def test_new_requests_and_those_that_are_ready_come_by_turns(clock: HandCl
         assembly.parked.let_out(url)
     known, *ready = "http://a.example/known", "http://ready0.example/", "http://ready1.example/"
     assert taken_by(scheduler) == [known, ready[0], known, ready[1], known, known]
+    await assembly.sites.close()
+
+
+async def test_the_scheduler_takes_requests_for_milliseconds_and_until_enough_wait(
+    clock: HandClock,
+) -> None:
+    class Queue(Few):
+        urls = [f"http://{n}.example/new" for n in range(200)]
+
+        def next_request(self) -> Request | None:
+            clock.timers.rightNow += 0.0014
+            return super().next_request()
+
+    woken: list[int] = []
+    scheduler, assembly = opened(Queue, clock, lambda: woken.append(len(Queue.urls)))
+    while not assembly.sites.ahead.is_full:
+        assert scheduler.next_request() is None
+    assert woken == list(range(197, 100, -3))
+    assert scheduler.next_request() is None
+    assert len(Queue.urls) == 100
     await assembly.sites.close()

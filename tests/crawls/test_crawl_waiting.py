@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from harness import forks
-from harness.clocks import sleep
 from harness.crawling import IN_PLACE, STEADY, Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
@@ -221,14 +220,15 @@ async def test_a_picture_waits_while_a_page_is_fetched(crawl: Crawl, server: Ser
     assert min(later - earlier for earlier, later in pairwise(times)) >= 0.29
 
 
+@pytest.mark.parametrize("secs", [0.6 * IDLE_SECS, 4 * IDLE_SECS])
 async def test_a_site_is_waited_for_while_a_picture_is_fetched(
-    crawl: Crawl, server: Server
+    crawl: Crawl, server: Server, secs: float
 ) -> None:
     """The picture has waited in place itself, and there is no other request."""
     site, failing, pictures = (server.site(host=f"127.0.0.{n}") for n in (1, 2, 3))
-    failing.robots = [*[Reply(503)] * 6, Reply(body="")]
+    failing.robots = [*[Reply(503)] * 5, Reply(body="")]
     pictures.robots = [Reply(503), Reply(503), Reply(body="")]
-    pictures.page("/picture", Reply(body="", delay=4 * IDLE_SECS))
+    pictures.page("/picture", Reply(body="", delay=secs))
     urls = [site.url("/0"), failing.url("/"), pictures.url("/picture")]
     arguments = {"picture": urls[2], "more": urls[1:2]}
     result = await crawl(OnePicture, urls=urls[:1], settings=SOON, arguments=arguments)
@@ -241,24 +241,22 @@ async def test_after_the_idle_limit_a_page_makes_a_picture_wait_again(
 ) -> None:
     """Also with another scheduler, which does not tell of the page."""
     site, pictures = server.site(), server.site(host="127.0.0.2")
-    site.page("/slow", Reply(body="", delay=2 * IDLE_SECS))
     pictures.robots = Reply(503)
     url = pictures.url("/picture")
 
     class Album(RecordingSpider):
-        async def parse(self, response: Response, **arguments: Any) -> None:
+        async def parse(self, response: Response, **arguments: Any) -> AsyncIterator[Request]:
             download = self.crawler.engine.download_async
-            with pytest.raises(RobotsUnavailable):
-                await download(Request(url))
-            slow = deferred_from_coro(download(Request(site.url("/slow"))))
-            while not site.asked("/slow"):
-                await sleep(0.01)
-            pictures.robots = Reply(body="")
-            self.fetched.append((await download(Request(url))).url)
-            await maybe_deferred_to_future(slow)
+            if response.url.endswith("page0"):
+                with pytest.raises(RobotsUnavailable):
+                    await download(Request(url))
+                pictures.robots = Reply(body="")
+                yield self.ask(site.url("/page1"))
+            else:
+                self.fetched.append((await download(Request(url))).url)
 
     settings = SOON | IN_PLACE
-    result = await crawl(Album, urls=[site.url("/0")], settings=settings, robots=None)
+    result = await crawl(Album, urls=site.urls(1), settings=settings, robots=None)
     assert result.fetched == (url,)
 
 

@@ -67,6 +67,7 @@ class KosterMiddleware(Component):
         elif step is None:
             step = await self._settled(state, request, cached=True)
         self.enforcement.enforce(request, state, robot, step)
+        self._sites.busy()
         self._results.add(Response)  # even if another middleware drops it
         return page
 
