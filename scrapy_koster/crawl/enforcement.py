@@ -48,7 +48,7 @@ class Enforcement:
         self._log = Log(__name__, crawler)
         self._parts = parts = assembly_of(crawler)
         self._config = parts.config
-        self._events = parts.announcer.events
+        self._announcer = parts.announcer
         self._stats = crawler.stats
         self._epoch = parts.clock.epoch
         self._sites = parts.sites
@@ -165,7 +165,7 @@ class Enforcement:
         request.meta.pop("koster_verdict", None)  # in a dry run, of a request that led to this one
         verdict = decision.verdict() if decision and self._config.policy.overrides else None
         override = None if verdict is None else verdict.override
-        self._events.send(
+        self._announcer.send(
             signals.request_allowed,
             request=request,
             site=state.site,
@@ -180,7 +180,7 @@ class Enforcement:
         elif isinstance(step, Obey) and "retry_times" not in request.meta:
             watch = state.facts.watch
             if watch is not None and (hazard := watch.hazard(request.url, robot)):
-                self._parts.announcer.hazard_met(state, request, robot, hazard)
+                self._announcer.hazard_met(state, request, robot, hazard)
 
     def note_exempt(self, request: Request) -> None:
         """Send the signal of a request with ``dont_obey_robotstxt``.
@@ -188,14 +188,14 @@ class Enforcement:
         The signal has the verdict by the robots.txt in memory, or None. No signal is sent if the
         URL or the robot's name is invalid, or if the parser has a defect.
         """
-        if is_for_robots_txt(request) or not self._events.has_receivers(signals.request_exempt):
+        if is_for_robots_txt(request) or not self._announcer.has_receivers(signals.request_exempt):
             return
         with suppress(ValueError, TypeError):  # an invalid URL or name, ParserDefectError
             if (site := site_of(request.url)) is not None:
                 decision = self.known_decision(request)
                 verdict = decision and decision.verdict()
                 named = {"request": request, "site": site, "verdict": verdict}
-                self._events.send(signals.request_exempt, **named)
+                self._announcer.send(signals.request_exempt, **named)
 
     def _refuse(self, request: Request, verdict: Verdict, state: SiteState) -> None:
         """Log and count a refused *request*. Raises an error, unless KOSTER_DRY_RUN is set.
@@ -246,7 +246,7 @@ class Enforcement:
 
     def _count_refused(self, request: Request, verdict: Verdict) -> None:
         """Count a refused *request*, and send the signal. A dry run has its own stat."""
-        self._events.send(signals.request_refused, request=request, verdict=verdict)
+        self._announcer.send(signals.request_refused, request=request, verdict=verdict)
         if kind := _REFUSED.get(verdict.ground):
             self._stats.inc_value(f"koster/{kind}/refused")
         if self._config.dry_run:

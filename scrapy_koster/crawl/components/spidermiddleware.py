@@ -62,9 +62,7 @@ class PageMiddleware(Component):
 
     def _drops(self, output: Any, response: Response, kind: str, reason: str, why: str) -> bool:
         """Log *output*, and send the signal. Return True to drop *output*, False in a dry run."""
-        self._parts.announcer.events.send(
-            output_dropped, response=response, output=output, reason=reason
-        )
+        self._parts.announcer.send(output_dropped, response=response, output=output, reason=reason)
         hint = (
             f" Further ones are logged at DEBUG. {self.how_to_keep} dont_obey_robotstxt in the meta"
             " of the page's request keeps those of that page."

@@ -172,7 +172,7 @@ class Retriever:
 
     async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
         """Fetch the robots.txt, store the result, and replace the facts about the site."""
-        self.announcer.events.send(signals.robots_requested, site=state.site)
+        self.announcer.send(signals.robots_requested, site=state.site)
         stale = last_copy(state.known)
         result = await self.fetcher.fetch(state.site, page, stale)
         if self._closing:
@@ -275,12 +275,12 @@ class Retriever:
         kind, body = self.config.parser, copy.in_utf8
         build = partial(build_from_crawler, kind, self.crawler, body)
         parser: RobotParser = checked_parser(kind, guarded(kind, "from_crawler", build))
-        if self.announcer.events.has_receivers(robots_parsed):
+        if self.announcer.has_receivers(robots_parsed):
             await self.crawler.signals.send_catch_log_async(
                 signal=robots_parsed, robotparser=parser, request=page
             )
         usage = None
-        is_shown = self.announcer.events.has_receivers(signals.robots_read)
+        is_shown = self.announcer.has_receivers(signals.robots_read)
         if self.config.usage.is_on or is_shown:
             usage = usage_lines(body, parser, labels=self.config.usage.labels, digest=copy.digest)
         if is_shown:
@@ -295,4 +295,4 @@ class Retriever:
             record = guarded(parser, "record", lambda: parser.record(robot))
         statements = () if usage is None else usage.listed(robot)
         named = {"site": site, "copy": copy, "record": record, "statements": statements}
-        self.announcer.events.send(signals.robots_read, **named)
+        self.announcer.send(signals.robots_read, **named)

@@ -50,22 +50,6 @@ For a kind and a status, the first _SITES_NAMED are logged at INFO, the rest at 
 """
 
 
-class Events:
-    """Sends the signals of ``scrapy_koster.signals`` if receivers are connected."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._signals = crawler.signals
-
-    def has_receivers(self, signal: object) -> bool:
-        """Return whether *signal* has receivers."""
-        return any(getAllReceivers(self._signals.sender, signal))
-
-    def send(self, signal: object, **named: object) -> None:
-        """Send *signal* if it has receivers."""
-        if self.has_receivers(signal):
-            self._signals.send_catch_log(signal, **named)
-
-
 class Announcer:
     """Logs and counts the changes of sites, and sends their signals."""
 
@@ -74,10 +58,16 @@ class Announcer:
         self._stats = crawler.stats
         self._log = Log(__name__, crawler)
         self.summary = Summary(crawler, config)
-        self.events = Events(crawler)
+        self._sender = crawler.signals.sender
+        self.send = crawler.signals.send_catch_log
+        """Sends a signal of ``scrapy_koster.signals``."""
         self._is_dry_run = config.dry_run
         self._to_go_on = _TO_GO_ON
         self._epoch = clock_of(crawler).epoch
+
+    def has_receivers(self, signal: object) -> bool:
+        """Return whether *signal* has receivers."""
+        return any(getAllReceivers(self._sender, signal))
 
     def learnt(self, site: Site, known: Known, result: Answer | NoAnswer | None = None) -> None:
         """Log and count *known*, and send ``robots_retrieved``.
@@ -94,7 +84,7 @@ class Announcer:
                 self._stats.inc_value("koster/html/pages")
                 if page != ORDINARY:
                     self._stats.inc_value("koster/html/challenges")
-        self.events.send(signals.robots_retrieved, site=site, known=known, how=how, result=result)
+        self.send(signals.robots_retrieved, site=site, known=known, how=how, result=result)
         if isinstance(known, Failure):
             self._log.debug(
                 "The robots.txt of %(site)s cannot be retrieved (%(reason)s), attempts:"
@@ -125,7 +115,7 @@ class Announcer:
             state.hazards |= {cause}
             self._stats.inc_value(f"koster/hazard/sites/{cause.value}")
         named = {"request": request, "site": state.site, "conflict": hazard}
-        self.events.send(signals.standards_conflict, **named)
+        self.send(signals.standards_conflict, **named)
         because = hazard.because(robot)
         self.summary.hazard_met(request.url, cause, because)
         self._log.debug(
@@ -192,14 +182,14 @@ class Announcer:
         now = Standing.UNAVAILABLE if isinstance(step, Defer) else standing_by(step, self._policy)
         self.summary.stands(state.site, now, before)
         named = {"site": state.site, "status": now, "previous": before}
-        self.events.send(signals.site_status_changed, **named)
+        self.send(signals.site_status_changed, **named)
         state.standing, state.is_deferred = now, is_deferred
         match step:
             case Obey(copy):
                 self._answers(state, copy, now, before)
             case Defer(failure):
                 self._stats.inc_value("koster/deferred/sites")
-                self.events.send(signals.site_deferred, site=state.site)
+                self.send(signals.site_deferred, site=state.site)
                 if waiting:
                     self._stats.inc_value("koster/deferred/requests", waiting)
                 secs = max(0.0, failure.retry - self._epoch())  # 0 if the retry is due by now
@@ -207,7 +197,7 @@ class Announcer:
             case Pass(failure) if before is not now:
                 self._name("let through", state, reason=failure.reason)
             case Refuse(failure) if waiting:
-                self.events.send(signals.site_given_up, site=state.site)
+                self.send(signals.site_given_up, site=state.site)
                 hint = _DRY_RUN if self._is_dry_run else ""
                 values: dict[str, object] = {"reason": failure.reason, "waiting": waiting}
                 if self._policy.defers:
