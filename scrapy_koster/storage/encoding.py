@@ -9,7 +9,6 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Mapping
-from struct import pack
 from typing import Any, TypeAlias
 
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
@@ -22,8 +21,6 @@ BODY_MAX_BYTES = 10 * 2**20
 TEXT_MAX_BYTES = 2**16
 # Room for the texts and numbers of a value. JSON may use six bytes for one byte of a text.
 _HEAD_MAX_BYTES = 4 * 6 * TEXT_MAX_BYTES + 2**10
-# Most files are smaller, and are not compressed, which saves time for each new site.
-_COMPRESSED_FROM_BYTES = 4096
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 OCTETS_MAX = BODY_MAX_BYTES + _HEAD_MAX_BYTES + 2**14
 """Size in bytes of the longest encoded value that can be read back."""
@@ -72,12 +69,8 @@ def encoded(known: Known) -> bytes:
             f"a robots.txt of {len(body)} bytes is not stored, only up to {BODY_MAX_BYTES} are:"
             " lower KOSTER_MAX_BYTES"
         )
-    octets = _JSON.encode({"copy": copy, "failure": failure}).encode() + b"\n" + body
-    if len(octets) >= _COMPRESSED_FROM_BYTES:
-        return zlib.compress(octets, 1)
-    # A zlib stream with one uncompressed block, like zlib.compress(octets, 0), but faster.
-    size = pack("<HH", len(octets), len(octets) ^ 0xFFFF)
-    return b"\x78\x01\x01" + size + octets + pack(">I", zlib.adler32(octets))
+    head = _JSON.encode({"copy": copy, "failure": failure}).encode()
+    return zlib.compress(head + b"\n" + body, 1)
 
 
 def decoded(octets: bytes) -> Known:
