@@ -7,7 +7,7 @@ from scrapy_koster.checker.seen import Seen
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.reading import Rfc9309
-from scrapy_koster.protocol.records import Record
+from scrapy_koster.protocol.records import Record, parse
 
 HAZARDS = {"K023", "K024", "K026", "K033", "K042", "K043", "K047", "K049"}
 """Codes of findings for which RFC 9309 may use another line than the draft."""
@@ -18,17 +18,16 @@ _PATH_OCTETS = 1000
 class Hazards:
     """Finds the line that RFC 9309 uses for the path of a finding."""
 
-    def __init__(self, body: bytes, records: list[Record]) -> None:
+    def __init__(self, body: bytes) -> None:
         self._rfc9309 = Rfc9309(body)
-        self._records = records
-        self._starts = [record.agents[0].number for record in records]
+        self._records = parse(body)
 
     def line_of(self, seen: Seen) -> tuple[int, bytes] | None:
         """Return the number of the line by which RFC 9309 decides, and the tested path.
 
         None if there is no path to test for the finding, or if no rule matches the path.
         """
-        at = bisect_right(self._starts, seen.line) - 1
+        at = bisect_right(self._records, seen.line, key=lambda record: record.agents[0].number) - 1
         if at < 0:
             return None
         agent, rule = self._asked(seen, at)

@@ -1,7 +1,7 @@
 """Findings about several lines of a robots.txt: outside of records, in records, between records."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.usage_statements import CONTENT_SIGNAL
 
 _COMPARED_BYTES = 16_000
-"""Limit in bytes of the User-agent values in ``_Names``, against hostile files (section 6)."""
+"""If earlier User-agent values are longer, no name is searched in them (section 6)."""
 
 
 def seen_outside(sources: list[SourceLine], records: list[Record]) -> Iterator[Seen]:
@@ -79,7 +79,8 @@ def _seen_blank(record: Record, blanks: list[int]) -> Iterator[Seen]:
 def seen_in_names(records: list[Record]) -> Iterator[Seen]:
     """Yield findings about User-agent values that equal, or are part of, an earlier value."""
     named: dict[bytes, tuple[Record, Line]] = {}
-    within = _Names()
+    earlier: list[Line] = []
+    values = bytearray()  # of the lines in ``earlier``, one a line
     for record in records:
         for agent in record.agents:
             name = agent.value.lower()
@@ -87,11 +88,15 @@ def seen_in_names(records: list[Record]) -> Iterator[Seen]:
                 yield _named_again(agent, record, *named[name])
                 continue
             named[name] = (record, agent)
-            if (other := within.holder(name)) is not None:
+            is_compared = b"*" not in name and len(values) < _COMPARED_BYTES
+            at = values.find(name) if is_compared and NAME_TOKEN.fullmatch(name) else -1
+            if at >= 0:
+                other = earlier[values.count(b"\n", 0, at)]
                 said = "{} obeys the record of {} at line {}"
                 texts = (agent.value, other.value, other.number)
                 yield Seen("K026", agent.number, 1, said, texts)
-        within.add(record.agents)
+        earlier += record.agents
+        values += b"".join(agent.value.lower() + b"\n" for agent in record.agents)
 
 
 def _named_again(agent: Line, record: Record, earlier: Record, first: Line) -> Seen:
@@ -101,35 +106,6 @@ def _named_again(agent: Line, record: Record, earlier: Record, first: Line) -> S
     else:
         code = "K024" if agent.value == b"*" else "K023"
     return Seen(code, agent.number, 1, said, (agent.value, first.number))
-
-
-class _Names:
-    """The User-agent values of earlier records, to find a value that contains a name."""
-
-    def __init__(self) -> None:
-        self._text = bytearray()
-        self._is_full = False
-        self._starts: list[int] = []
-        self._agents: list[Line] = []
-
-    def add(self, agents: Iterable[Line]) -> None:
-        for agent in agents:
-            if len(self._text) + len(agent.value) >= _COMPARED_BYTES:
-                self._is_full = True
-                return
-            self._starts.append(len(self._text))
-            self._agents.append(agent)
-            self._text += agent.value.lower() + b"\n"
-
-    def holder(self, name: bytes) -> Line | None:
-        """Return the first line with a value that contains *name*, or None.
-
-        Also None if *name* is not a name token or has a "*", or if ``_COMPARED_BYTES`` is reached.
-        """
-        if self._is_full or not NAME_TOKEN.fullmatch(name):
-            return None
-        at = -1 if b"*" in name else self._text.find(name)
-        return None if at < 0 else self._agents[bisect_left(self._starts, at + 1) - 1]
 
 
 class _Shadow(NamedTuple):

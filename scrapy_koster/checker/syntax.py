@@ -16,10 +16,10 @@ from scrapy_koster.checker.usage import seen_in_usage
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide, lines, whole_lines
 from scrapy_koster.protocol.misspelling import unhidden
-from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
 from scrapy_koster.protocol.records import parse
 from scrapy_koster.protocol.ruling import Standard
+from scrapy_koster.protocol.wording import shown
 
 FINDINGS_LISTED = 20
 """Default number of listed findings with the same code."""
@@ -72,8 +72,7 @@ def check(
             same.append(seen)
         else:
             more[seen.code] = more.get(seen.code, 0) + 1
-    read = whole_lines(body, max_bytes)
-    hazards = Hazards(read, parse(read)) if listed.keys() & HAZARDS else None
+    hazards = Hazards(whole_lines(body, max_bytes)) if listed.keys() & HAZARDS else None
     findings = [
         _finding(
             seen,
@@ -96,11 +95,7 @@ def _finding(seen: Seen, more: int, hazards: Hazards | None) -> Finding:
 
 
 def _text(text: bytes | int) -> str:
-    if isinstance(text, int):
-        return str(text)
-    # A character has at most four bytes. So the shown characters are complete after this cut.
-    start = text[: 4 * _SHOWN + 4].decode(errors="backslashreplace")
-    return f"'{printable(start, _SHOWN)}'"
+    return str(text) if isinstance(text, int) else f"'{shown(text, _SHOWN)}'"
 
 
 def _seen_in_type(content_type: str | None) -> Iterator[Seen]:
