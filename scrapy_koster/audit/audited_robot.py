@@ -206,7 +206,6 @@ class AuditedRobot:
         self.violated: dict[Rule, Violation] = {}
         self.in_grace = 0
         """Number of forbidden requests that an older, unexpired copy of the file allows."""
-        self.first_violation: int | None = None
         self.days_violated = Days()
         self.by_reading: Counter[Standard] = Counter()
         """Number of requests that disobeyed, by standard."""
@@ -217,6 +216,11 @@ class AuditedRobot:
     def requests(self) -> int:
         """The number of requests."""
         return self.pace.counted + len(self.times) + self.late
+
+    @property
+    def first_violation(self) -> int | None:
+        """The time of the first violation, or None."""
+        return min((violation.first for violation in self.violated.values()), default=None)
 
     @property
     def violations(self) -> int:

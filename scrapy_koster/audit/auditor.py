@@ -13,7 +13,6 @@ from scrapy_koster.audit.audited_robot import (
     number_in,
 )
 from scrapy_koster.audit.judging import READINGS, Decision, Files, Judge, RobotsRequest, Rule
-from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.merged_logs import merged_logs
 from scrapy_koster.audit.naming import By, Namer
 from scrapy_koster.protocol.ruling import Standard
@@ -67,7 +66,7 @@ class Auditor(dict[str, AuditedRobot]):
 
         This is the time of the first line, or the last time of a robot merged into ``rest``.
         """
-        self._namer = namer
+        self.namer = namer
         self.show = show
         self.reading = reading
         self.judge = Judge(files)
@@ -85,16 +84,12 @@ class Auditor(dict[str, AuditedRobot]):
 
     def by(self, robot: AuditedRobot) -> By:
         """Return the reason why *robot* is taken for a robot, or By.NOTHING."""
-        by = self._namer.by(robot.token)
+        by = self.namer.by(robot.token)
         return By.ASKED if by is By.NOTHING and robot.asking.count else by
-
-    def kind(self, robot: AuditedRobot) -> Kind:
-        """Return the kind of *robot*."""
-        return self._namer.kind(robot.token)
 
     def _merge(self) -> None:
         def matters(robot: AuditedRobot) -> tuple[bool, int]:
-            return self._namer.by(robot.token) is By.FILE, robot.requests
+            return self.namer.by(robot.token) is By.FILE, robot.requests
 
         for robot in sorted(self.values(), key=matters)[:MERGED_AT_ONCE]:
             robot.pace.count()
@@ -162,8 +157,6 @@ class Auditor(dict[str, AuditedRobot]):
         if len(against) == 1:
             robot.only_by.update(against.keys())
         if rule := against.get(self.reading):
-            first = robot.first_violation
-            robot.first_violation = secs if first is None else min(first, secs)
             robot.days_violated.put(secs // DAY_SECS, 1)
             violation = self._violation(robot, rule)
             violation.add(visit, version)

@@ -124,7 +124,7 @@ class Result:
         return {
             "name": printable(robot.name, _NAME_CHARS),
             "known_by": self.auditor.by(robot).value,
-            "kind": self.auditor.kind(robot).value,
+            "kind": self.auditor.namer.kind(robot.token).value,
             "verified": self._is_verified(robot),
             "documented": fallback_of(robot.token),
             "requests": robot.requests,
