@@ -91,7 +91,7 @@ def fields_about(url: str, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         if line.startswith(key):
             with suppress(ValueError, KeyError, TypeError, IndexError, RecursionError):
                 fields = json.loads(line.split(b" ", 2)[2])
-                yield {**fields, "offset": max(int(fields["offset"]), 0)}
+                yield {**fields, "offset": min(max(int(fields["offset"]), 0), 2**62)}
 
 
 def key_of(url: str) -> str:

@@ -14,7 +14,8 @@ from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.warc import member_of
 
 FILE_MAX_BYTES = 10**8
-"""Size at which a file is closed. The index of an open file is in memory, up to 30 MB."""
+"""Size at which a file is closed. The index of an open file is in memory, and can
+have half that size."""
 
 
 class Writer:

@@ -112,7 +112,9 @@ class AccessLog:
             self.lines += lines.too_long
             self.unread += lines.too_long
             if 0 < self.lines == self.unread and self.damage is None:
-                self.damage = "no line of it could be read: is --log-format wanted?"
+                self.damage = (
+                    "no line of it could be read. For your own format of nginx, use --log-format"
+                )
             if lines.too_long and len(self.samples) < _UNREAD_SHOWN:
                 self.samples.append("(a line of more than 65,536 bytes)")
 

@@ -20,6 +20,9 @@ GRACE_SECS = {Standard.DRAFT: 7 * 86400, Standard.RFC_9309: 86400}
 FREE = -1
 """Replaces the number of a version if the site has answered that there is no file."""
 
+_NOT_SENT = (444, 460, 499)
+"""Statuses that nginx and AWS log if the client got no response."""
+
 _READERS: dict[Standard, type[Reading]] = {Standard.DRAFT: RobotsTxt, Standard.RFC_9309: Rfc9309}
 _RULE_CHARS = 300
 ANSWERS_KEPT = 32_768
@@ -115,7 +118,7 @@ class Judge:
         if not path:
             return None
         if path.partition(b"?")[0] == b"/robots.txt":
-            return RobotsRequest(method != b"HEAD")
+            return RobotsRequest(method == b"GET")
         target = _ORIGIN + path
         url = target.decode() if target.isascii() else target
         found = {
@@ -179,8 +182,8 @@ class Knowledge:
 
     def fetch(self, secs: float, status: int, files: Files) -> None:
         """Note the fetched version, unless *status* means restricted or unavailable (3.1)."""
-        if self.fetched is not None and secs < self.fetched:
-            return  # a line out of order
+        if status in _NOT_SENT or (self.fetched is not None and secs < self.fetched):
+            return  # no answer, or a line out of order
         standing = Standing.OBEYED if status == 304 else standing_stated(status)
         if not standing.is_closed:
             self.fetched = secs

@@ -68,8 +68,8 @@ _FALLBACKS = {
     # support.apple.com/en-us/119829
     "applebot": _LIKE_GOOGLEBOT,
 }
+# yandex.com/support/webmaster/controlling-robot/robots-txt.html
 _YANDEX = "without a record of its own it obeys that for yandex"
-"""yandex.com/support/webmaster/controlling-robot/robots-txt.html"""
 
 
 def kind_of(name: str, tags: Collection[str]) -> Kind:

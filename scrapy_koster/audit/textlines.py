@@ -132,6 +132,6 @@ def _looks(name: str, following: str) -> bytes:
     Raises ValueError if *following* is empty.
     """
     if not following:
-        raise ValueError(f"nothing tells where ${name} ends in the log format")
+        raise ValueError(f"in the log format, a character has to follow ${name}")
     end = following[0]
     return _QUOTED if end == '"' else rb"[^%b\n]*" % re.escape(end.encode())

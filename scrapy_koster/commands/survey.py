@@ -109,7 +109,7 @@ def _read(run: Run, seeds: Seeds) -> None:
     if seeds.counts["broken"] > _SHOWN:
         run.warn(f"{name}: {seeds.counts['broken']} invalid lines in total")
     if seeds.hosts:
-        run.warn(f"{name}: {seeds.hosts} lines without a scheme; https is assumed")
+        run.warn(f"{name}: {counted(seeds.hosts, 'line')} without a scheme; https is assumed")
     if not len(seeds):
         raise UsageError(f"{name!r} has no URL; write one URL or host a line")
 
@@ -186,7 +186,7 @@ def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -
     run.worse(_REFUSED if any(refused.values()) else 0)
     run.worse(NOT_RETRIEVED if refused["unavailable"] else 0)
     for why, count in spider.undecided.items():
-        run.warn(f"{count} URLs were not decided: {printable(why)}", NOT_RETRIEVED)
+        run.warn(f"{counted(count, 'URL')} not decided: {printable(why)}", NOT_RETRIEVED)
     if left := urls - spider.decided - spider.undecided.total():
         message = f"stopped before {left} of {urls} URLs were decided; run it again to continue"
         run.warn(message, NOT_RETRIEVED)
@@ -285,7 +285,7 @@ class SurveySpider(Spider):
     """
 
     def __init__(self, **arguments: Any) -> None:
-        """Set *arguments* as attributes: ``seeds``, ``progress`` and ``verdicts``."""
+        """Set *arguments* as attributes, for example ``seeds`` and ``verdicts``."""
         super().__init__(**arguments)
         self.report_title = f"Survey of {len(self.seeds)} URLs"
         self.began = False

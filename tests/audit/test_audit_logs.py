@@ -150,7 +150,7 @@ def test_no_times(time: str | float) -> None:
     [
         ("$remote_addr", "no time"),
         ("$time_local", "no request"),
-        ('[$time_local] "$request" $remote_user$http_user_agent', "where \\$remote_user ends"),
+        ('[$time_local] "$request" $remote_user$http_user_agent', "has to follow \\$remote_user"),
     ],
 )
 def test_a_log_format_that_cannot_be_read(text: str, why: str) -> None:
@@ -200,6 +200,17 @@ def test_a_line_that_is_late_is_judged_all_the_same() -> None:
     versions = Version("old", float("-inf"), b""), Version("new", BEGAN + 100, FIRST)
     [robot] = audited(log, versions=versions)["robots"]
     assert (robot["violations"], robot["in_grace"]) == (0, 1)
+
+
+@pytest.mark.promise("docs/audit.md", "requests other than GET, and without a response")
+@pytest.mark.parametrize(
+    ("method", "status", "in_grace"),
+    [("GET", 404, 1), ("GET", 499, 0), ("POST", 405, 0), ("HEAD", 404, 0)],
+)
+def test_what_gives_a_robot_no_grace(method: str, status: int, in_grace: int) -> None:
+    asked = Hit(BEGAN, RUDE, "/robots.txt", status, method=method)
+    [robot] = judged(written([asked, Hit(BEGAN + 1, RUDE, "/private/1")]))["robots"]
+    assert (robot["violations"], robot["in_grace"]) == (1 - in_grace, in_grace)
 
 
 def test_a_long_crawl_delay_that_is_kept() -> None:

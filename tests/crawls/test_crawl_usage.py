@@ -173,7 +173,7 @@ async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
     assert counted(result) == {**STATED, "dropped": 9}
     assert result.stats["item_dropped_count"] == 9
     assert result.logged(logging.INFO, "scrapy_koster.crawl.components.usagemiddleware")[-1] == (
-        "Dropped because their pages may not be used for it: train-ai: 9."
+        "Dropped because their pages disallow a purpose: train-ai: 9."
         ' KOSTER_USAGE_ACTION = "report" keeps all items.'
     )
 

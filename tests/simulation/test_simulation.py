@@ -14,10 +14,9 @@ from twisted.internet.defer import Deferred
 
 import scrapy_koster.crawl
 from scrapy_koster.crawl.enforcement import Enforcement
-from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.protocol.access import Failure
-from scrapy_koster.protocol.step import Ask, Defer, waits
+from scrapy_koster.protocol.step import Defer, waits
 from simulation.__main__ import told
 from simulation.machine import TOKENS, Machine, machine
 
@@ -127,39 +126,6 @@ def test_one_deferred_that_waiters_share_is_found(
     monkeypatch.setattr(Sites, "wait", wait)
     monkeypatch.setattr(Enforcement, "enforce", believe)
     first_broken(simulated, "nothing is fetched that is not allowed")
-
-
-@pytest.mark.long
-def test_a_claim_that_is_taken_before_the_turn_is_found(
-    simulated: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It runs out while its turn has not come."""
-
-    class ClaimsFirst(Retriever):
-        async def _attempt(self, state: Any, page: Any) -> None:
-            try:
-                while isinstance(self._step(state), Ask):
-                    held_secs = await self._claimed(state, page)
-                    if self._is_settled(state):
-                        return
-                    if held_secs:
-                        await self.clock.sleep(1.0)
-                        continue
-                    async with self.limit.socket(state):
-                        self.fetching.add(state)
-                        await self._fetch(state, page, self.clock.epoch())
-                        return
-            finally:
-                await self.store.release(state.site)
-
-    monkeypatch.setattr("scrapy_koster.crawl.assembly.Retriever", ClaimsFirst)
-    monkeypatch.setattr("scrapy_koster.crawl.fetching.fetcher.CLAIM_SPARE_SECS", 1e9)
-    first_broken(
-        simulated,
-        "a site is asked by whose claim it is",
-        "a site is asked once at a time",
-        "each crawl ends",
-    )
 
 
 @pytest.mark.long

@@ -134,7 +134,7 @@ class KosterMiddleware(Component):
     def cache(self) -> HttpCacheMiddleware | None:
         """Scrapy's HTTP cache, or None if this is no crawl from the cache.
 
-        It is none if a subclass of HttpCacheMiddleware replaces ``process_request``.
+        Also None if a subclass of HttpCacheMiddleware replaces ``process_request``.
         """
         if self._ignores_missing:
             cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)

@@ -28,7 +28,7 @@ class UsageMiddleware(PageMiddleware):
     """
 
     settings = "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD"
-    why_dropped = "may not be used for it"
+    why_dropped = "disallow a purpose"
     how_to_keep = 'KOSTER_USAGE_ACTION = "report" keeps all items.'
 
     def __init__(self, crawler: Crawler) -> None:
