@@ -211,7 +211,10 @@ class Enforcement:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
             request.meta["koster_verdict"] = verdict
             return
-        self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
+        if self._sites.is_by_hand:  # a person waits for the page
+            self._log.info("Refused: %(request)s is %(verdict)s", request=request, verdict=verdict)
+        else:
+            self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
         if verdict.ground is not Ground.UNAVAILABLE:
             raise RobotsForbidden(verdict)
         known, defect = verdict.known, state.facts.defect

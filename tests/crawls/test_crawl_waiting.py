@@ -379,7 +379,8 @@ def test_a_command_for_one_page_waits_for_one_answer(
     site = server.site()
     site.robots = Reply(503)
     began = time.monotonic()
-    run = run_command(tmp_path, *command, site.url("/page"))
+    run = run_command(tmp_path, *command, site.url("/page"), "-L", "INFO")
+    assert f"Refused: <GET {site.url('/page')}> is " in run.stderr
     assert time.monotonic() - began < 20
     assert site.asked("/robots.txt") == 1
     assert site.pages_asked == []
