@@ -89,7 +89,7 @@ def fields_about(url: str, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     key = f"{key_of(url)} ".encode()
     for line in lines:
         if line.startswith(key):
-            with suppress(ValueError, KeyError, TypeError, IndexError, RecursionError):
+            with suppress(ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
                 fields = json.loads(line.split(b" ", 2)[2])
                 yield {**fields, "offset": min(max(int(fields["offset"]), 0), 2**62)}
 

@@ -20,7 +20,7 @@ from scrapy_koster import signals
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.decision import Decision, decide
-from scrapy_koster.crawl.engine.private import belonging, is_for_robots_txt
+from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
@@ -162,6 +162,7 @@ class Enforcement:
         self, request: Request, state: SiteState, robot: str, step: Step, decision: Decision | None
     ) -> None:
         """Send the signal of an allowed request, and count an override or a hazard."""
+        self._sites.busy()
         request.meta.pop("koster_verdict", None)  # in a dry run, of a request that led to this one
         verdict = decision.verdict() if decision and self._config.policy.overrides else None
         override = None if verdict is None else verdict.override
@@ -188,7 +189,7 @@ class Enforcement:
         The signal has the verdict by the robots.txt in memory, or None. No signal is sent if the
         URL or the robot's name is invalid, or if the parser has a defect.
         """
-        if is_for_robots_txt(request) or not self._announcer.has_receivers(signals.request_exempt):
+        if not self._announcer.has_receivers(signals.request_exempt):
             return
         with suppress(ValueError, TypeError):  # an invalid URL or name, ParserDefectError
             if (site := site_of(request.url)) is not None:

@@ -272,10 +272,9 @@ class Sites:
 
     def _give_up_waiting(self) -> None:
         self._idle_timer = None
-        # Other work may have begun meanwhile.
-        self.is_idle_over = is_idle = self.engine.has_only(self.in_place)
+        self.is_idle_over = True
         for state in self.records:
-            if is_idle and self.waiting_for(state) and state not in self.retriever.fetching:
+            if self.waiting_for(state) and state not in self.retriever.fetching:
                 self.look(state)
 
     def _close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 from harness.clocks import HandClock, set_clock, sleep
@@ -27,6 +28,16 @@ def sites(count: int) -> list[SiteState]:
 def failed(state: SiteState) -> SiteState:
     state.learn(state.facts._replace(known=Failure("503", 1, 0.0, 0.0, 10.0, None)))
     return state
+
+
+def test_a_site_that_may_hang_is_young_for_half_a_second() -> None:
+    clock, room = HandClock(), Mock()
+    limit = LookaheadLimit(clock, room, 1, 5, sockets=8)
+    limit.begins(sites(1)[0])
+    clock.go_on(0.45)
+    assert (limit.is_full, room.called) == (True, False)
+    clock.go_on(0.1)
+    assert (limit.is_full, room.called) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +93,5 @@ async def test_new_and_failed_sites_take_no_sockets_from_each_other(crawl: Crawl
 def test_half_of_the_files_may_be_sockets(
     monkeypatch: pytest.MonkeyPatch, files: int, sockets: int
 ) -> None:
-    resource = pytest.importorskip("resource", reason="Windows has no limit of files")
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    monkeypatch.setattr("resource.getrlimit", lambda _: (files, files))
     assert socket_limit() == sockets

@@ -255,8 +255,7 @@ async def test_after_the_idle_limit_a_page_makes_a_picture_wait_again(
             else:
                 self.fetched.append((await download(Request(url))).url)
 
-    settings = SOON | IN_PLACE
-    result = await crawl(Album, urls=site.urls(1), settings=settings, robots=None)
+    result = await crawl(Album, urls=site.urls(1), settings=SOON | IN_PLACE, robots=None)
     assert result.fetched == (url,)
 
 
@@ -267,8 +266,8 @@ async def test_a_download_that_is_cancelled_waits_no_longer(crawl: Crawl, server
     running = crawl.start(urls=site.urls(1))
     await crawl.until(lambda: site.pages_asked)
     sites = assembly_of(running.crawler).sites
-    picture = running.crawler.engine.download_async(Request(pictures.url("/")))
-    downloading = deferred_from_coro(picture)
+    download = running.crawler.engine.download_async
+    downloading = deferred_from_coro(download(Request(pictures.url("/"))))
     await crawl.until(lambda: sum(map(sites.waiting_for, sites.records)) == 1)
     downloading.addErrback(lambda _: None).cancel()
     await maybe_deferred_to_future(downloading)

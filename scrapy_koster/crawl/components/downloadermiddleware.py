@@ -54,7 +54,9 @@ class KosterMiddleware(Component):
         raises an error of ``Enforcement.enforce``.
         """
         if request.meta.get("dont_obey_robotstxt"):
-            self.enforcement.note_exempt(request)
+            if not is_for_robots_txt(request):
+                self._sites.busy()
+                self.enforcement.note_exempt(request)
             return None
         state = self._sites.state_of(request.url)
         if state is None:
@@ -67,7 +69,6 @@ class KosterMiddleware(Component):
         elif step is None:
             step = await self._settled(state, request, cached=True)
         self.enforcement.enforce(request, state, robot, step)
-        self._sites.busy()
         self._results.add(Response)  # even if another middleware drops it
         return page
 

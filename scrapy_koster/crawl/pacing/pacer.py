@@ -45,7 +45,7 @@ from scrapy_koster.protocol.access import Copy, Known
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.step import waits
+from scrapy_koster.protocol.step import Ask, waits
 from scrapy_koster.protocol.verdict import Source
 
 Visitor: TypeAlias = Request | Site
@@ -55,6 +55,7 @@ Visitor: TypeAlias = Request | Site
 _LATE_MOST_SECS = 0.5
 _TURN_LEAST_SECS = 0.05
 _RETRY_SECS = 1.0
+_HELD_SECS = 10.0
 # An idle crawl logs a wait of at least _LONG_SECS, once in _TELL_SECS.
 _LONG_SECS = 5.0
 _TELL_SECS = 60.0
@@ -70,9 +71,9 @@ class Host:
     """A host that requests a delay, and its next visit."""
 
     name: str
+    next_visit: Instant
     gap: float = 0.0
     """Seconds between two visits: the longest delay in this crawl, or a longer DOWNLOAD_DELAY."""
-    next_visit: Instant = LONG_AGO
     turn: object | None = None
     """The visitor with the turn, or None. ``_PARKED``: the next parked request that comes out."""
     turn_until: Instant = LONG_AGO
@@ -143,7 +144,7 @@ class Pacer:
         if host is None:
             if len(self._hosts) >= self._prune_at:
                 self._prune()
-            host = self._hosts[state.site.host] = Host(state.site.host)
+            host = self._hosts[state.site.host] = Host(state.site.host, self._clock.now())
         gap = max(secs, self._own_secs)
         if gap > host.gap:
             host.gap = gap
@@ -154,11 +155,14 @@ class Pacer:
         return host
 
     def _prune(self) -> None:
-        """Forget the hosts that can be visited now, and for which no request waits."""
+        """Forget the hosts that can be visited since a gap, and for which no request waits.
+
+        Within the gap, a request may be about to begin a visit.
+        """
         now = self._clock.now()
         for name, host in list(self._hosts.items()):
             is_used = host.under_way or host.giving or self._is_awaited(host)
-            if not is_used and max(host.next_visit, host.turn_until) <= now:
+            if not is_used and max(host.next_visit, host.turn_until) + host.gap <= now:
                 del self._hosts[name]
         self._prune_at = max(self.config.memory_sites, 2 * len(self._hosts))
 
@@ -258,8 +262,10 @@ class Pacer:
         """Return the seconds until a turn can be given, 0 or less if it can be given now."""
         now = self._clock.now()
         left = host.next_visit - now
-        # A request with a turn that is over may still be in the downloader. It claims the visit.
-        if now < host.turn_until or host.turn in self.engine.under_way:
+        # A request with a turn that is over may still be in the downloader. It claims the visit,
+        # unless it waits for another request to the host, for example in a middleware for logins.
+        held_secs = _HELD_SECS if host.turn in self.engine.under_way else 0.0
+        if now < host.turn_until + held_secs:
             return max(left, min(host.gap, _RETRY_SECS), _TURN_LEAST_SECS)
         return left
 
@@ -338,7 +344,8 @@ class Pacer:
             is_free = host.next_visit <= now and not host.under_way
             if is_free and await self._may_visit(host, begun=has_turn):
                 return
-            if not await self.wait(host, visitor, first=True):
+            # During the call, the turn may have been given to a request behind this one.
+            if host.turn_until == LONG_AGO and not await self.wait(host, visitor, first=True):
                 raise IgnoreRequest("the crawl is closing")
 
     # A robots.txt is a visit, too.
@@ -352,7 +359,7 @@ class Pacer:
         if (host := self._host_of(state.site.robots_url)) is not None:
             if state.known is None:
                 await load()
-            if waits(state.step):
+            if isinstance(state.step, Ask):
                 await self.wait(host, state.site)
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
