@@ -14,8 +14,7 @@ from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.warc import member_of
 
 FILE_MAX_BYTES = 10**8
-"""Size at which a file is closed. The index of an open file is in memory, and can
-have half that size."""
+"""Size at which a file is closed. The index of an open file, up to half as large, is in memory."""
 
 
 class Writer:

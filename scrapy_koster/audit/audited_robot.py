@@ -99,8 +99,8 @@ class Pace:
         self.counted = 0
         self.first: int | None = None
         self.last: int | None = None
-        self.late: int | None = None
-        """The latest time of requests too far out of order."""
+        self.last_late: int | None = None
+        """The last time of requests too far out of order."""
         self.gaps: Counter[int] = Counter()
         """Number of gaps by seconds. Gaps over two minutes are rounded to two digits."""
         self.worst = dict.fromkeys(WINDOWS_SECS, 0)
@@ -131,7 +131,7 @@ class Pace:
         """Count a request too far out of order in a log: only by day."""
         self.days.put(secs // DAY_SECS, 1)
         self.first = secs if self.first is None else min(self.first, secs)
-        self.late = secs if self.late is None else max(self.late, secs)
+        self.last_late = secs if self.last_late is None else max(self.last_late, secs)
 
     def _count_bursts(self, found: Counter[int]) -> None:
         for secs, window in self._windows.items():

@@ -121,6 +121,7 @@ class Result:
         }
 
     def _robot(self, robot: AuditedRobot) -> dict[str, Any]:
+        lasts = robot.pace.last, robot.pace.last_late
         return {
             "name": printable(robot.name, _NAME_CHARS),
             "known_by": self.auditor.by(robot).value,
@@ -142,7 +143,7 @@ class Result:
             "more_clients": len(robot.clients) > CLIENTS_MOST,
             "out_of_order": robot.late,
             "first": _time(robot.pace.first),
-            "last": _time(max(filter(None, (robot.pace.last, robot.pace.late)), default=None)),
+            "last": _time(max(filter(None, lasts), default=None)),
         }
 
     def _speed(self, robot: AuditedRobot) -> dict[str, Any]:

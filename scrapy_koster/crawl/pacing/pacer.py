@@ -55,6 +55,8 @@ Visitor: TypeAlias = Request | Site
 _LATE_MOST_SECS = 0.5
 _TURN_LEAST_SECS = 0.05
 _RETRY_SECS = 1.0
+# The longest time for which a turn that is over holds back others: while its request is in the
+# downloader. If this were 0, the requests of a slow slot would fill the downloader.
 _HELD_SECS = 10.0
 # An idle crawl logs a wait of at least _LONG_SECS, once in _TELL_SECS.
 _LONG_SECS = 5.0
@@ -155,9 +157,9 @@ class Pacer:
         return host
 
     def _prune(self) -> None:
-        """Forget the hosts that can be visited since a gap, and for which no request waits.
+        """Forget the hosts that had no visit for two gaps, and for which no request waits.
 
-        Within the gap, a request may be about to begin a visit.
+        Within the second gap, a request may be about to begin a visit.
         """
         now = self._clock.now()
         for name, host in list(self._hosts.items()):
