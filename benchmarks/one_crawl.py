@@ -158,7 +158,7 @@ class Measured:
     def _sample(self) -> None:
         assembly: Any = getattr(self._crawler, "_koster_assembly", None)
         if assembly is not None:
-            under_way = assembly.sites.retriever.under_way
+            under_way = assembly.sites.served
             self._attempts = max(self._attempts, len(under_way))
         asyncio.get_running_loop().call_later(SAMPLE_SECS, self._sample)
 

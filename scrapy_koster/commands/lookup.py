@@ -168,7 +168,7 @@ class LookupSpider(Spider):
         sites = Assembly(crawler, Parts(config=once, store=store)).sites
         try:
             for url in self.urls:
-                state = sites.state_of(url)
+                state = sites.records.state_of(url)
                 assert state is not None  # None only if the URL is not http or https
                 step = await sites.wait(state, Request(url))
                 if waits(state.step):

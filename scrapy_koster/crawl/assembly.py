@@ -15,7 +15,7 @@ from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.engine.private import Engine, belonging
 from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
-from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, socket_limit
+from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, Sockets, socket_limit
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.announcer import Announcer
@@ -25,7 +25,7 @@ from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.sites import Sites
-from scrapy_koster.crawl.states import SiteState
+from scrapy_koster.crawl.states import SiteState, Waiting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +40,11 @@ class Parts:
     chance: Callable[[], float] = random.random
     """Returns a random number: at least 0, and less than 1."""
     engine: Callable[[Crawler], Engine] = Engine
-    records: Callable[[int, Callable[[SiteState], bool]], SiteRecords] = SiteRecords
+    records: Callable[..., SiteRecords] = SiteRecords
     fetcher: Callable[..., Fetcher] = Fetcher
     store: Callable[..., StorageCalls] = StorageCalls
     lookahead: Callable[..., LookaheadLimit] = LookaheadLimit
+    sockets: Callable[[int], Sockets] = Sockets
     parked: Callable[..., ParkedRequests] = ParkedRequests
 
 
@@ -60,10 +61,10 @@ class Assembly:
         self.announcer = Announcer(crawler, config)
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
         """The JOBDIR. None without a JOBDIR, or if the inner scheduler keeps no requests there."""
-        # ``self.sites`` does not exist yet. The lambdas below need it only when called.
         self.parked = parts.parked(crawler, file=ParkedFile(crawler, self.folder), engine=engine)
         store = parts.store(crawler, config)
-        records = parts.records(config.memory_sites, lambda state: self.sites.forget(state))
+        served: dict[SiteState, Waiting] = {}
+        records = parts.records(config.memory_sites, engine, served)
         self.pacer = Pacer(
             crawler=crawler,
             config=config,
@@ -75,27 +76,28 @@ class Assembly:
         )
         places = crawler.settings.getint("CONCURRENT_REQUESTS")
         young, waiting = max(2 * places, 100), max(config.memory_sites, 1000)
-        limit = parts.lookahead(clock, engine.wake, young, waiting, socket_limit())
         retriever = Retriever(
             crawler=crawler,
             config=config,
             announcer=self.announcer,
             clock=clock,
+            engine=engine,
             chance=parts.chance,
             fetcher=parts.fetcher(crawler, config, clock, self.pacer.visit),
             store=store,
-            limit=limit,
+            sockets=parts.sockets(socket_limit()),
             turn_to_ask=self.pacer.turn_to_ask,
             noted_visit=self.pacer.learnt,
             archiver=Archiver(crawler, config.archive, robot.name) if config.archive else None,
             robot=robot,
-            retrieved=lambda state: self.sites.ended(state),
         )
-        self.sites: Sites = Sites(
+        self.sites = Sites(
             config=config,
             clock=clock,
             engine=engine,
             records=records,
+            served=served,
+            ahead=parts.lookahead(clock, engine.wake, young, waiting, served),
             retriever=retriever,
             announcer=self.announcer,
             parked=self.parked,

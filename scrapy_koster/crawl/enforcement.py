@@ -78,7 +78,7 @@ class Enforcement:
         With KOSTER_UNAVAILABLE = "allow", a request to an unavailable site is allowed. The default
         of *robot* is the name for *request* (``Robot.name_of``).
         """
-        state = self._sites.in_memory(request.url)
+        state = self._sites.records.in_memory(request.url)
         if state is None or not isinstance(step := self._sites.current_step(state), (Obey, Pass)):
             return None
         return self.decide(request, state, robot or self._parts.robot.name_of(request), step)
@@ -109,7 +109,7 @@ class Enforcement:
 
     def check_before_sending(self, request: Request) -> None:
         """Decide again on *request* before sending. If refused, raise an error of ``_refuse``."""
-        state = self._sites.in_memory(request.url)
+        state = self._sites.records.in_memory(request.url)
         if request.meta.get("dont_obey_robotstxt") or state is None or is_robots_txt(request.url):
             return
         # The last copy decides, even if it expired after ``enforce``, or the site has failed since.

@@ -1,9 +1,10 @@
 """The states of sites by URL, in bounded memory."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 
+from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.site import Site, site_of
 
@@ -14,13 +15,14 @@ _EVICTED_AT_ONCE = 16
 class SiteRecords:
     """The states of sites: *limit* sites (KOSTER_MEMORY_SITES), or more while sites are busy.
 
-    The least recently used site is evicted first. *forget* is called with the state of a site
-    before its eviction, and returns False if the site is busy.
+    The least recently used site is evicted first. A site is busy if requests wait for it
+    (*waiting*), or if a request to it is in the downloader.
     """
 
-    def __init__(self, limit: int, forget: Callable[[SiteState], bool]) -> None:
+    def __init__(self, limit: int, engine: Engine, waiting: Container[SiteState]) -> None:
         self._limit = limit
-        self._forget = forget
+        self._engine = engine
+        self._waiting = waiting
         self._states: OrderedDict[str, SiteState] = OrderedDict()
         """The states by origin, without a default port. The most recently used state is last."""
 
@@ -54,12 +56,17 @@ class SiteRecords:
             if len(self._states) < self._limit:
                 break
             name, state = next(iter(self._states.items()))
-            if self._forget(state):
-                del self._states[name]
-            else:
+            if self._is_busy(state):
                 self._states.move_to_end(name)
+            else:
+                del self._states[name]
         added = self._states[str(site)] = SiteState(site)
         return added
+
+    def _is_busy(self, state: SiteState) -> bool:
+        # A request in the downloader needs the state for the check before it is sent.
+        requests = (*self._engine.under_way, *self._engine.hooks.in_place)
+        return state in self._waiting or any(self.in_memory(each.url) is state for each in requests)
 
 
 def _origin_of(url: str) -> str:

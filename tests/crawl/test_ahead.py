@@ -35,7 +35,7 @@ def opened(
     crawler.spider = Spider("slow")
     crawler.stats = MemoryStatsCollector(crawler)
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
-        _slot=SimpleNamespace(nextcall=SimpleNamespace(schedule=woken)),
+        _slot=SimpleNamespace(closing=None, nextcall=SimpleNamespace(schedule=woken)),
         downloader=SimpleNamespace(active=[Request("http://taken.example/")] * 4),
     )
     set_clock(crawler, clock)

@@ -8,15 +8,14 @@ from unittest.mock import Mock
 import pytest
 from harness.clocks import HandClock, set_clock, sleep
 from harness.crawling import Crawl
-from scrapy import Spider
+from scrapy import Request, Spider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.clock import Clock
-from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, socket_limit
-from scrapy_koster.crawl.states import SiteState
+from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, Sockets, socket_limit
+from scrapy_koster.crawl.states import SiteState, Waiting
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.site import Site
 
@@ -32,7 +31,7 @@ def failed(state: SiteState) -> SiteState:
 
 def test_a_site_that_may_hang_is_young_for_half_a_second() -> None:
     clock, room = HandClock(), Mock()
-    limit = LookaheadLimit(clock, room, 1, 5, sockets=8)
+    limit = LookaheadLimit(clock, room, 1, 5, waiting=())
     limit.begins(sites(1)[0])
     clock.go_on(0.45)
     assert (limit.is_full, room.called) == (True, False)
@@ -49,11 +48,12 @@ def test_the_limits_of_a_crawl(places: int, memory: int, first: int, waiting: in
         settings = {"CONCURRENT_REQUESTS": places, "KOSTER_MEMORY_SITES": memory}
         crawler = get_crawler(Spider, settings)
         set_clock(crawler, clock)
-        ahead = assembly_of(crawler).sites.ahead
+        ahead, served = assembly_of(crawler).sites.ahead, assembly_of(crawler).sites.served
         for count, state in enumerate(sites(20_000)):
             if ahead.is_full:
                 return count
-            ahead.begins(state_of(state))
+            served[state_of(state)] = Waiting(Request("http://a.example/"))
+            ahead.begins(state)
         raise AssertionError("it has no limit")
 
     assert taken(lambda state: state) == first
@@ -65,13 +65,13 @@ def test_the_limits_of_a_crawl(places: int, memory: int, first: int, waiting: in
 
 async def test_new_and_failed_sites_take_no_sockets_from_each_other(crawl: Crawl) -> None:
     """Failed sites have a quarter of them; the first that came is the first that is asked."""
-    limit = LookaheadLimit(Clock(), lambda: None, 1, 1, sockets=8)
+    sockets = Sockets(8)
     new, old = sites(10), [failed(state) for state in sites(10)]
     begun: list[SiteState] = []
     ends: list[Deferred[None]] = []
 
     async def fetch(state: SiteState) -> None:
-        async with limit.socket(state):
+        async with sockets.hold(state):
             begun.append(state)
             ends.append(Deferred())
             await maybe_deferred_to_future(ends[-1])

@@ -102,7 +102,7 @@ async def begun(name: str) -> Asked:
     middleware = KosterMiddleware.from_crawler(crawler)
     if parts.config.pace.obeys:
         parts.pacer.open(parts.sites.waiting)
-    state = parts.sites.state_of(SITE)
+    state = parts.sites.records.state_of(SITE)
     assert state is not None
     await parts.sites.wait(state, Request(SITE))
     return Asked(parts, middleware)
@@ -115,7 +115,7 @@ def said(verdict: Verdict) -> tuple[Any, ...]:
 async def answers(asked: Asked, url: str) -> dict[str, Any]:
     """What each of those who ask is told about *url*: None if it is allowed."""
     parts, middleware = asked.parts, asked.middleware
-    state = parts.sites.state_of(url)
+    state = parts.sites.records.state_of(url)
     assert state is not None
     assert not waits(state.step)
     basis = Basis(
@@ -191,7 +191,7 @@ async def test_the_last_copy_decides_before_sending_if_its_site_fails(
 ) -> None:
     asked, now = await begun(name), time()
     copy = Copy(f"{SITE}/robots.txt", 403, b"", None, None, now - 60, now + life_secs)
-    state = asked.parts.sites.state_of(SITE)
+    state = asked.parts.sites.records.state_of(SITE)
     assert state is not None
     state.learn(Facts(known=Failure("HTTP 503", 1, now, now, now + 60, copy)))
     with nullcontext() if is_open else pytest.raises(RobotsForbidden):

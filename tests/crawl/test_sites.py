@@ -76,7 +76,7 @@ class Driven:
         return self._answer(site, stale)
 
     def state_of(self, url: str) -> SiteState:
-        state = self.sites.state_of(url)
+        state = self.sites.records.state_of(url)
         assert state is not None
         return state
 
@@ -264,7 +264,10 @@ async def test_a_defect_does_not_lose_the_stored_copy(
 
 def test_a_long_reason_leaves_room_for_that(driven: Callable[..., Driven]) -> None:
     long = Failure("x" * 999, 1, since=1, asked=2, retry=3, stale=None)
-    reason = driven(KOSTER_IDLE_LIMIT_SECS=9.5).sites._given_up(long).reason
+    driver = driven(KOSTER_IDLE_LIMIT_SECS=9.5)
+    state = driver.state_of("http://a.com/")
+    state.learn(state.facts._replace(known=long))
+    reason = driver.sites._given_up(state).failure.reason
     assert reason.startswith("x" * 97 + "...; there was nothing")
 
 

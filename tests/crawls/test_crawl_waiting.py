@@ -168,6 +168,21 @@ async def test_a_crawl_that_is_stopped_has_given_up_no_site(crawl: Crawl, server
     assert "koster/deferred/dropped" not in result.stats
 
 
+async def test_a_crawl_that_closes_asks_no_site_again(crawl: Crawl, server: Server) -> None:
+    """Though a page hangs, and the robots.txt of a failed site is due several times meanwhile."""
+    site, failing = server.site(), server.site(host="127.0.0.2")
+    site.page("/slow", Reply(body="", delay=5))
+    failing.robots = Reply(503)
+    urls = [site.url("/slow"), failing.url("/")]
+    running = crawl.start(urls=urls, settings=SOON | {"KOSTER_IDLE_LIMIT_SECS": 60})
+    await crawl.until(lambda: site.pages_asked and failing.asked("/robots.txt"))
+    began, asked = time.monotonic(), failing.asked("/robots.txt")
+    result = await running.stop()
+    assert time.monotonic() - began > 3
+    assert result.fetched == (site.url("/slow"),)
+    assert failing.asked("/robots.txt") == asked
+
+
 @pytest.mark.promise("docs/access.md", "waiting in place uses no place")
 async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) -> None:
     """The host of the picture hangs; 40 pages are fetched beside it, 16 at a time."""

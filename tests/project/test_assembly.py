@@ -11,7 +11,7 @@ from typing import Any
 from scrapy_koster.crawl.engine.private import SendingHooks
 from scrapy_koster.crawl.pacing.pacer import Host
 from scrapy_koster.crawl.parking.parked_requests import SiteQueue
-from scrapy_koster.crawl.states import SiteState
+from scrapy_koster.crawl.states import SiteState, Waiting
 
 PACKAGE = Path(__file__).parents[2] / "scrapy_koster"
 WITHOUT_SCRAPY = {"archive", "audit", "checker", "protocol", "report", "storage"}
@@ -22,7 +22,7 @@ FILES = sorted(
     if path.relative_to(PACKAGE).parts[0] not in WITHOUT_SCRAPY
 )
 
-RECORDS: tuple[Any, ...] = (SiteState, Host, SiteQueue, SendingHooks)
+RECORDS: tuple[Any, ...] = (SiteState, Waiting, Host, SiteQueue, SendingHooks)
 """What is known and counted of a site, a host, a queue: no collaborator of anybody."""
 
 OF_SCRAPY = {

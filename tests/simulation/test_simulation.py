@@ -18,7 +18,7 @@ from scrapy_koster.crawl.enforcement import Enforcement
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.protocol.access import Failure
-from scrapy_koster.protocol.step import Defer, waits
+from scrapy_koster.protocol.step import waits
 from simulation.__main__ import told
 from simulation.machine import TOKENS, Machine, machine
 
@@ -97,13 +97,14 @@ def test_one_deferred_that_waiters_share_is_found(
 
     async def wait(self: Any, state: Any, request: Any) -> Any:
         self.busy()
-        self.ask_for(state, request)
         step = self.current_step(state)
         if waits(step):
-            state.waiters = state.waiters or {Deferred(): None}
-            self._need(state, step)
+            waiting = self.served.get(state)
+            if waiting is None or not waiting.in_place:
+                self.serve(state, request, Deferred())
+                waiting = self.served[state]
             with self.waiting(request):
-                step = await maybe_deferred_to_future(next(iter(state.waiters)))
+                step = await maybe_deferred_to_future(next(iter(waiting.in_place)))
         return step
 
     enforce = Enforcement.enforce
@@ -135,14 +136,13 @@ def test_a_claim_that_is_ignored_is_found(
 def test_a_retry_that_is_forgotten_is_found(
     simulated: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second failure sets no timer."""
-    need = Sites._need
+    """A site that has failed twice has no task any more."""
+    end_waits = Sites._end_waits
 
-    def forgets(self: Any, state: Any, step: Any) -> None:
+    def forgets(self: Any, state: Any, waiting: Any) -> bool:
         failed_again = isinstance(state.known, Failure) and state.known.attempts > 1
-        if not (isinstance(step, Defer) and failed_again):
-            need(self, state, step)
+        return end_waits(self, state, waiting) and not failed_again
 
-    monkeypatch.setattr(Sites, "_need", forgets)
+    monkeypatch.setattr(Sites, "_end_waits", forgets)
     # Which of them is seen first is a matter of chance.
     first_broken(simulated, "who waits has a site asked again", "nothing waits that could go")

@@ -217,6 +217,8 @@ class Watch:
         self._history.tell(process, "asks", site)
         if process.dead:
             return
+        if process.slot is None or process.slot.closing is not None:
+            self.broken("a crawl that closes asks no site", process, f"{site}")
         self._led = {
             (by, url) for by, url in self._led if by is not process or _origin(url) != str(site)
         }
@@ -285,14 +287,13 @@ class Watch:
         if is_asked and self._has_requests(process) and not engine.needs_backout():
             self.broken("nothing waits that could go", process, "requests in the queue")
         sites = process.sites
-        retriever = sites.retriever
-        limit = sites.ahead
-        sockets = limit._new, limit._failed
-        if sum(each.limit - each.tokens for each in sockets) > len(retriever.under_way):
+        of = sites.retriever.sockets
+        attempts = [state for state, each in sites.served.items() if each.timer is None]
+        if sum(each.limit - each.tokens for each in (of._new, of._failed)) > len(attempts):
             self.broken("nothing is left at the end", process, "a socket that nobody has")
         self._counts(process, sites)
         for state in sites.records:
-            if sites.waiting_for(state) and state not in retriever.under_way:
+            if self._has_waiting(process, state) and state not in attempts:
                 self._waits(process, state)
             else:
                 process.overdue.pop(state, None)
@@ -312,17 +313,24 @@ class Watch:
     def _counts(self, process: Process, sites: Any) -> None:
         """Is the queue left alone only while sites wait that are asked, and not for long?"""
         ahead = sites.ahead
-        counted = (
-            ahead._waiting
-            - sites.retriever.under_way
-            - {state for state in sites.records if state.timer}
-        )
-        if counted:
-            self.broken("nothing waits that could go", process, f"counted for ever: {counted}")
+        if len([each for each in sites.served.values() if not each.timer]) > len(sites._tasks):
+            self.broken("nothing waits that could go", process, f"no task: {sites.served}")
+        for state, waiting in sites.served.items():
+            if waiting.timer and not sites.waiting_for(state):
+                self.broken("nothing waits that could go", process, f"for nobody: {state.site}")
         is_full, secs = ahead.is_full, YOUNG_SECS + _LATE_SECS
         late = [state for state, since in ahead._young.items() if self._now > since + secs]
-        if is_full and len(ahead._waiting) < ahead.waiting_limit and late:
+        if is_full and len(ahead.waiting) < ahead.waiting_limit and late:
             self.broken("nothing waits that could go", process, f"behind late sites: {late}")
+
+    @staticmethod
+    def _has_waiting(process: Process, state: SiteState) -> bool:
+        """Whether requests wait for it, served or not. Those of the last run may not be out yet."""
+        scheduler: Any = process.scheduler
+        name = str(state.site)
+        is_resumed = process.history.defers and name in scheduler._resumed
+        is_parked = not is_resumed and process.parts.parked.waiting_in(name) > 0
+        return is_parked or process.sites.waiting_for(state) > 0
 
     def _waits(self, process: Process, state: SiteState) -> None:
         step = process.sites.current_step(state)
@@ -365,12 +373,10 @@ class Watch:
         left = {
             "timers": process.loop.timers(),
             "tasks": process.loop.tasks(),
-            "sites that are asked": sites.retriever.under_way | sites.retriever.fetching,
-            "attempts": sites.retriever._tasks,
-            "retries": [state for state in sites.records if state.timer],
-            "requests in place": len(sites.in_place),
+            "sites that are served": sites.served,
+            "tasks of sites": sites._tasks,
+            "requests in place": len(sites.engine.hooks.in_place),
             "an open file": process.parked_file and process.parked_file._connection,
-            "waiters": [state for state in sites.records if state.waiters],
         }
         for what, there in left.items():
             if there:

@@ -58,7 +58,7 @@ class KosterMiddleware(Component):
                 self._sites.busy()
                 self.enforcement.note_exempt(request)
             return None
-        state = self._sites.state_of(request.url)
+        state = self._sites.records.state_of(request.url)
         if state is None:
             return None
         robot = self._parts.robot.name_of(request)
@@ -99,7 +99,7 @@ class KosterMiddleware(Component):
             self._parts.robot.compare(request)
         url, asked = response.url, request.url.partition("#")[0]  # handlers drop a fragment
         if url.partition("#")[0] != asked and not request.meta.get("dont_obey_robotstxt"):
-            state = self._sites.state_of(url)
+            state = self._sites.records.state_of(url)
             if state is not None and not is_robots_txt(url):
                 step = await self._settled(state, request, cached="cached" in response.flags)
                 self.enforcement.check_final_url(request, url, state, step)
@@ -205,7 +205,7 @@ class KosterMiddleware(Component):
         Uses the copy of the crawl, and fetches the file if necessary. Raises RobotsUnavailable
         if the robots.txt cannot be retrieved, and ValueError if *url* is not an http or https URL.
         """
-        state = self._sites.state_of(url)
+        state = self._sites.records.state_of(url)
         if state is None:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(f"{state.site}/")

@@ -187,7 +187,7 @@ class DeferringScheduler(BaseScheduler):
         if not self._parked.is_open:
             return
         sites = self._sites
-        if self._parked or sites.in_place:
+        if self._parked or sites.engine.hooks.in_place:
             sites.idle()
             is_over = sites.is_idle_over and not sites.is_retrieving()
             if not (self._parked.is_kept and is_over):
@@ -272,13 +272,13 @@ class DeferringScheduler(BaseScheduler):
             return True
         self._sites.busy()
         try:
-            state = self._sites.state_of(request.url)
+            state = self._sites.records.state_of(request.url)
         except ValueError:  # KosterMiddleware raises it again, and the errback gets it
             return True
         if state is None or request.meta.get("dont_obey_robotstxt"):
             return True
         if waits(self._sites.current_step(state)) and not is_robots_txt(request.url):
             parked.push(str(state.site), request)
-            self._sites.ask_for(state, request)
+            self._sites.serve(state, request)
             return False
         return not (self._parts.pacer.is_open and self._parts.pacer.parks(request, state))

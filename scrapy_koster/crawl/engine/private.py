@@ -71,6 +71,7 @@ class Engine:
         self._crawler = crawler
         self.hooks = belonging(crawler, SendingHooks, SendingHooks)
         """The functions that the downloader calls for requests that are about to be sent."""
+        self._is_closed = False
 
     @property
     def _slot(self) -> Any:
@@ -78,12 +79,15 @@ class Engine:
 
     @property
     def is_closing(self) -> bool:
-        """Whether the crawl has begun to close, or has no open spider.
+        """Whether the crawl has begun to close. No fetch of a robots.txt begins from then on.
 
         Scrapy sends no signal when a crawl begins to close.
         """
-        slot = self._slot
-        return slot is None or slot.closing is not None
+        return self._is_closed or ((slot := self._slot) is not None and slot.closing is not None)
+
+    def close(self) -> None:
+        """Have the crawl closing from now on, for users of this object."""
+        self._is_closed = True
 
     @property
     def is_by_hand(self) -> bool:

@@ -10,9 +10,9 @@ A fetch holds a socket. Sites that have failed may hang again, so they share a q
 sockets. The other sites share the rest.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sized
 from contextlib import asynccontextmanager
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 
 from scrapy.utils.asyncio import CallLaterResult
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -28,16 +28,15 @@ _SOCKETS_MAX = 1000
 
 @dataclass(eq=False)
 class LookaheadLimit:
-    """Counts the sites that wait for a robots.txt, and the sockets of fetches."""
+    """Limits the number of sites that wait for a robots.txt."""
 
     clock: Clock
     has_room: Callable[[], object]
     """Called when sites are no longer young, and the scheduler can look for new sites again."""
     young_limit: int
     waiting_limit: int
-    sockets: InitVar[int]
-    """The number of sockets. See ``socket_limit``."""
-    _waiting: set[SiteState] = field(default_factory=set, init=False)
+    waiting: Sized
+    """The sites that wait."""
     _young: dict[SiteState, Instant] = field(default_factory=dict, init=False)
     """Young sites, the oldest first, with the time when their wait began.
 
@@ -45,22 +44,13 @@ class LookaheadLimit:
     """
     _timer: CallLaterResult | None = field(default=None, init=False)
 
-    def __post_init__(self, sockets: int) -> None:
-        """Divide the sockets between failed sites and new sites."""
-        self._failed = DeferredSemaphore(max(1, sockets // 4))
-        self._new = DeferredSemaphore(max(1, sockets - sockets // 4))
-
-    # Sites that wait.
-
     def begins(self, state: SiteState) -> None:
-        """Count the site as waiting, unless it is counted already."""
-        if state not in self._waiting and not isinstance(state.known, Failure):
+        """Count the site as young, unless it has failed."""
+        if not isinstance(state.known, Failure):
             self._young[state] = self.clock.now()
-        self._waiting.add(state)
 
     def ends(self, state: SiteState) -> None:
-        """Stop counting the site as waiting."""
-        self._waiting.discard(state)
+        """Stop counting the site as young: it has been asked."""
         self._young.pop(state, None)
 
     @property
@@ -74,7 +64,7 @@ class LookaheadLimit:
                 del self._young[state]
             elif self._timer is None:
                 self._timer = self.clock.call_later(left_secs, self._time_is_over)
-        return left_secs > 0 or len(self._waiting) >= self.waiting_limit
+        return left_secs > 0 or len(self.waiting) >= self.waiting_limit
 
     def _time_is_over(self) -> None:
         self._timer = None
@@ -87,10 +77,17 @@ class LookaheadLimit:
         if self._timer is not None:
             self._timer.cancel()
 
-    # The sockets of the fetches.
+
+class Sockets:
+    """The sockets of fetches, divided between failed sites and new sites."""
+
+    def __init__(self, count: int) -> None:
+        """*count* is the number of sockets. See ``socket_limit``."""
+        self._failed = DeferredSemaphore(max(1, count // 4))
+        self._new = DeferredSemaphore(max(1, count - count // 4))
 
     @asynccontextmanager
-    async def socket(self, state: SiteState) -> AsyncIterator[None]:
+    async def hold(self, state: SiteState) -> AsyncIterator[None]:
         """Return a context that holds a socket. Entering the context waits for a free socket."""
         sockets = self._failed if isinstance(state.known, Failure) else self._new
         await maybe_deferred_to_future(sockets.acquire())

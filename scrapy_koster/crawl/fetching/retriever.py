@@ -1,16 +1,13 @@
 """Retrieves the robots.txt of sites: from the storage first, then from the site."""
 
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
-from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster import signals
@@ -18,14 +15,14 @@ from scrapy_koster.archive.record import Attempt
 from scrapy_koster.crawl.clock import Clock, LateError
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.compat import robots_parsed
-from scrapy_koster.crawl.engine.private import CANCELLED
+from scrapy_koster.crawl.engine.private import CANCELLED, Engine
 from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import CLAIM_SPARE_SECS, Fetcher
-from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
+from scrapy_koster.crawl.fetching.lookahead import Sockets
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.robot import Robot
-from scrapy_koster.crawl.states import Facts, SiteState
+from scrapy_koster.crawl.states import Facts, SiteState, Waiting
 from scrapy_koster.protocol.access import (
     Answer,
     Copy,
@@ -53,7 +50,7 @@ _LOOK_SECS = 0.4
 
 @dataclass(kw_only=True, eq=False)
 class Retriever:
-    """Retrieves the robots.txt of sites. A site has at most one attempt at a time.
+    """Retrieves the robots.txt of sites. The caller begins one attempt at a time for a site.
 
     An attempt claims the site in the storage. The claim also returns the stored copy. If this copy
     does not decide, the attempt fetches the robots.txt. While another process has the claim, the
@@ -65,10 +62,11 @@ class Retriever:
     config: Config
     announcer: Announcer
     clock: Clock
+    engine: Engine
     chance: Callable[[], float]
     fetcher: Fetcher
     store: StorageCalls
-    limit: LookaheadLimit
+    sockets: Sockets
     turn_to_ask: Callable[[SiteState, Callable[[], Awaitable[object]]], Awaitable[object]]
     """Waits for the turn of a site's host, before each claim. May call the function first."""
     noted_visit: Callable[[SiteState, Known], Awaitable[Known]]
@@ -78,64 +76,29 @@ class Retriever:
     """
     archiver: Archiver | None
     robot: Robot
-    retrieved: Callable[[SiteState], None]
-    """Called with the state of the site after each attempt."""
-    under_way: set[SiteState] = field(default_factory=set, init=False)
-    """Sites with an attempt in progress. The attempt may still wait for a turn or a socket."""
-    fetching: set[SiteState] = field(default_factory=set, init=False)
-    """Sites in ``under_way`` whose robots.txt is being fetched by any process, or parsed."""
-    _tasks: set[Deferred[None]] = field(default_factory=set, init=False)
-    _closing: bool = field(default=False, init=False)
-
-    def open(self) -> None:
-        """Begin to open the storage, so that the first attempt need not wait for it."""
-        self._begin(self.store.open())
-
-    def retrieve(self, state: SiteState, page: Request) -> None:
-        """Begin an attempt for *page*, unless one is in progress, or the crawl closes."""
-        if not self._closing and state not in self.under_way:
-            self.under_way.add(state)
-            self._begin(self._run(state, page))
-
-    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        task = deferred_from_coro(coroutine)
-        self._tasks.add(task)
-        task.addBoth(lambda _: self._tasks.discard(task))
-
-    def cancel(self) -> None:
-        """Cancel the attempts in progress, and begin no further attempt."""
-        if not self._closing:
-            self._closing = True
-            for task in list(self._tasks):
-                task.cancel()
 
     async def close(self) -> None:
-        """Cancel the attempts, wait for their end, and close the archive and the storage."""
-        self.cancel()
-        for task in list(self._tasks):
-            await maybe_deferred_to_future(task)
-        # asyncio never runs a task that is cancelled before the task has begun. So ``_run`` has not
-        # removed the site of such a task.
-        self.under_way.clear()
+        """Close the archive and the storage, after the last attempt."""
         if self.archiver is not None:
             self.archiver.close()
         await self.store.close()
 
-    async def _run(self, state: SiteState, page: Request) -> None:
+    async def attempt(
+        self, state: SiteState, waiting: Waiting, is_awaited: Callable[[], object]
+    ) -> None:
+        """Learn the stored copy or failure of the site, or the result of a fetch.
+
+        No fetch begins if the crawl closes, or if *is_awaited* returns False: no request waits.
+        """
         try:
-            await self._attempt(state, page)
+            await self._attempt(state, waiting, is_awaited)
         except CANCELLED:  # the crawl closes, or the loop ends
-            self._closing = True
+            raise
         except Exception as error:  # noqa: BLE001  # of a parser or a middleware of the project
-            if not self._closing:
+            if not self.engine.is_closing:
                 self._failed(state, error)
         finally:
-            self.under_way.discard(state)
-            self.fetching.discard(state)
-        try:
-            self.retrieved(state)
-        except Exception as error:  # noqa: BLE001  # logged here: nobody reads the task's error
-            self.announcer.failed(state, error)
+            waiting.is_fetching = False
 
     def _failed(self, state: SiteState, error: Exception) -> None:
         """Record a failure of the site with *error*, a defect of a component of the crawl.
@@ -147,25 +110,32 @@ class Retriever:
         known = self._after(defect, state.known, self.clock.epoch())
         self._learn(state, known, state.facts._replace(defect=TwistedFailure(error)))
 
-    async def _attempt(self, state: SiteState, page: Request) -> None:
-        began, held_secs = self.clock.epoch(), 0.0
-        while isinstance(self._step(state), Ask):
+    async def _attempt(
+        self, state: SiteState, waiting: Waiting, is_awaited: Callable[[], object]
+    ) -> None:
+        began, held_secs, page = self.clock.epoch(), 0.0, waiting.page
+
+        def goes_on() -> object:
+            is_asking = isinstance(self._step(state), Ask)
+            return is_asking and is_awaited() and not self.engine.is_closing
+
+        while goes_on():
             if held_secs:
                 await self.clock.sleep(_LOOK_SECS * (0.5 + self.chance()))
             await self.turn_to_ask(state, partial(self.take_last, state, page))
             try:
-                async with self.limit.socket(state):
+                async with self.sockets.hold(state):
                     # Claim after the wait for the socket: during a long wait, a claim could expire.
-                    if not self._is_settled(state):
+                    if goes_on():
                         held_secs = await self._claimed(state, page)
-                    if self._is_settled(state):
+                    if not goes_on():
                         return
-                    self.fetching.add(state)
+                    waiting.is_fetching = True
                     if not held_secs:
                         await self._fetch(state, page, began)
                         return
             except LateError:  # another visit to the host came first: claim again
-                self.fetching.discard(state)
+                waiting.is_fetching = False
             finally:
                 # Has an effect only if no result was stored, because ``put`` ends the claim.
                 await self.store.release(state.site)
@@ -175,7 +145,7 @@ class Retriever:
         self.announcer.send(signals.robots_requested, site=state.site)
         stale = last_copy(state.known)
         result = await self.fetcher.fetch(state.site, page, stale)
-        if self._closing:
+        if self.engine.is_closing:
             return
         known = await self.noted_visit(state, self._after(result, state.known, began))
         if self.archiver is not None:
@@ -200,13 +170,6 @@ class Retriever:
             known = replace(known, retry=max(known.retry, now + 1))
         state.learn(facts._replace(known=known, source=Source.FETCHED))
 
-    def _is_settled(self, state: SiteState) -> bool:
-        """Return whether the attempt can end without a fetch.
-
-        It can if the crawl closes, if no request waits, or if the step is not Ask.
-        """
-        return state.page is None or self._closing or not isinstance(self._step(state), Ask)
-
     async def _claimed(self, state: SiteState, page: Request) -> float:
         """Claim the site. Return the remaining seconds of another process's claim, or 0.
 
@@ -217,7 +180,7 @@ class Retriever:
         is_first = state.known is None
         claimed = await self.store.claim(state.site, secs=secs, unless_known=is_first)
         await self._take_stored(state, claimed.known, page)
-        if is_first and claimed.known is not None and not self._is_settled(state):
+        if is_first and claimed.known is not None and isinstance(self._step(state), Ask):
             # The storage has a copy or failure, so the first call claimed nothing. But the copy or
             # failure does not settle the site.
             claimed = await self.store.claim(state.site, secs=secs, unless_known=False)

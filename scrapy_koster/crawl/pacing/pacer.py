@@ -100,7 +100,7 @@ class Pacer:
     parked: ParkedRequests
 
     def __post_init__(self) -> None:
-        """Begin without hosts, and closed."""
+        """Begin without hosts, and not open."""
         self._log = Log(__name__, self.crawler)
         self._clock = clock_of(self.crawler)
         self._delays = Delays(self.crawler, self.config, self.robot.name)
@@ -109,7 +109,7 @@ class Pacer:
         self._hosts: dict[str, Host] = {}
         self._prune_at = self.config.memory_sites
         self._tell_at = LONG_AGO
-        self.is_open = self._is_closed = False
+        self.is_open = False
 
     def open(self, waiting: Callable[[Request], AbstractContextManager[None]]) -> None:
         """Pace requests from now on. Before this call, and if it never comes, no host has a delay.
@@ -120,8 +120,7 @@ class Pacer:
         self.engine.hooks.visit = self._sent_within
 
     def close(self) -> None:
-        """End the waits in place. There are no more turns."""
-        self._is_closed = True
+        """End the waits in place. A crawl that closes gives no more turns."""
         for host in self._hosts.values():
             if host.giving is not None:
                 host.giving.cancel()
@@ -227,7 +226,7 @@ class Pacer:
 
         If *first*, *visitor* gets the next turn.
         """
-        if self._is_closed:
+        if self.engine.is_closing:
             return False
         given: Deferred[bool] = Deferred(host.waiters.__delitem__)
         host.waiters[given] = visitor
@@ -239,7 +238,7 @@ class Pacer:
 
     def want(self, host: Host) -> None:
         """Begin to give turns to the requests that wait for *host*, if no visit is under way."""
-        if not (self._is_closed or host.under_way or host.giving) and self._is_awaited(host):
+        if not (self.engine.is_closing or host.under_way or host.giving) and self._is_awaited(host):
             host.giving = deferred_from_coro(self._give_turns(host))
             host.giving.addErrback(lambda failure: failure.trap(*CANCELLED))
 
