@@ -2,16 +2,15 @@
 
 A site is served by a task from the first request that waits until no request waits. The task asks
 the site, pauses until the next attempt, and ends the waits when the step of the site is settled.
-The requests wait in the scheduler (``parking.parked_requests``), or *in place*.
+
+Requests in the scheduler wait until the site recovers (``parking.parked_requests``). Other requests
+wait *in place*, inside the downloader: those of media pipelines, of ``engine.download_async``, and
+of a crawl with another scheduler. They wait for the first answer only, not for a recovery: they
+hold up their items, and so the whole crawl. If the site has failed, they are refused at once, and
+an attempt that is due runs beside them.
 
 Two events end waits, too: the crawl has had no other work for KOSTER_IDLE_LIMIT_SECS, and the crawl
 closes. ``Sites`` ends the waits at once. Then a task without waiting requests ends.
-
-A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. If requests wait only
-in the scheduler, Scrapy sends ``spider_idle``. Scrapy does not send this signal while a request
-waits in place, inside the downloader. Requests of media pipelines and of ``engine.download_async``
-wait there. So while requests wait in place, the downloader is checked twice a second. The crawl is
-idle if the downloader has no other requests.
 """
 
 from collections.abc import Coroutine, Iterator
@@ -35,15 +34,24 @@ from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import SiteState, Waiting
-from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.access import Failure, last_copy
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.step import Ask, Defer, Refuse, Settled, Step, waits
+from scrapy_koster.protocol.step import (
+    Ask,
+    Defer,
+    Obey,
+    Refuse,
+    Settled,
+    Step,
+    step_between,
+    waits,
+)
 
 # The reason of a failure is cut to this number of characters. The reason for giving up follows.
 _REASON_CHARS = 100
-# The time between two checks. Scrapy has no signal for an idle downloader, or for a crawl that
+# The time between two checks while requests wait in place. Scrapy has no signal for a crawl that
 # begins to close.
-_LOOK_SECS = 0.5
+_CLOSE_POLL_SECS = 0.5
 
 
 @dataclass(kw_only=True, eq=False)
@@ -86,27 +94,35 @@ class Sites:
     async def wait(self, state: SiteState, request: Request) -> Settled:
         """Return the step that decides *request*, after a wait in place if necessary.
 
-        The wait ends when an attempt settles the site, when the site is given up
-        (KOSTER_DEFER_LIMIT_SECS, KOSTER_IDLE_LIMIT_SECS), or when the crawl closes.
+        The wait ends with an attempt, or when the crawl closes. If the site has failed, there is
+        no wait.
         """
-        step = self.current_step(state)
-        if not waits(step):
-            return step
-        if self.engine.is_closing:
-            return self.closing()
-        if not isinstance(state.known, Failure):
+        while waits(step := self.current_step(state)):
+            if self.engine.is_closing:
+                return self.closing()
+            if isinstance(state.known, Failure):
+                if isinstance(step, Ask):
+                    self.serve(state, request)
+                return self._step_between(state.known)
             self.busy()
-        told: Deferred[Settled] = Deferred(partial(self._leaves, state))
-        self.serve(state, request, told)
-        with self.waiting(request):
-            return await maybe_deferred_to_future(told)
+            told: Deferred[Settled] = Deferred(partial(self._leaves, state))
+            self.serve(state, request, told)
+            with self.waiting(request):
+                end = await maybe_deferred_to_future(told)
+            # The copy may be evicted, or replaced, before this request goes on.
+            if not isinstance(end, Obey) or end.copy is last_copy(state.known):
+                return end
+        return step
+
+    def _step_between(self, failure: Failure) -> Settled:
+        return step_between(failure, now=self.clock.epoch(), policy=self.config.policy)
 
     def serve(
         self, state: SiteState, request: Request, told: Deferred[Settled] | None = None
     ) -> None:
         """Serve *request*, which has to wait by ``state.step``.
 
-        *request* is parked already, or waits in place for *told*.
+        *request* waits in place for *told*, is parked already, or does not wait for the attempt.
         """
         self.announcer.begins_to_wait(state)
         served = self.served.get(state)
@@ -114,6 +130,8 @@ class Sites:
         waiting.page = request
         if told is not None:
             waiting.in_place[told] = None
+        elif isinstance(state.step, Ask):
+            waiting.is_due = True
         if self.is_by_hand and isinstance(state.step, Ask):
             self.announcer.awaited(state)
         if served is None:
@@ -156,14 +174,25 @@ class Sites:
                     secs = min(max(0.0, state.step.until - self.clock.epoch()), TIMER_MOST_SECS)
                     waiting.timer = self.clock.call_later(secs, self._resume, state, waiting)
                     return
-                is_awaited = partial(self.waiting_for, state)
-                await self.retriever.attempt(state, waiting, is_awaited)
+                await self.retriever.attempt(state, waiting, partial(self._is_wanted, state))
+                waiting.is_due = False
                 self._attempted(state)
         except CANCELLED:  # the crawl closes, or the loop ends
             self.engine.close()
-        except Exception as error:  # noqa: BLE001  # logged here: nobody reads the task's error
-            self.announcer.failed(state, error)
+        except Exception as error:  # noqa: BLE001  # a defect must not leave requests waiting
+            self._answer_with(error, state, waiting)
         self._end_service(state, waiting)
+
+    def _is_wanted(self, state: SiteState) -> bool:
+        """Return whether an attempt has a purpose: requests wait, or one has found it due."""
+        return self.served[state].is_due or self.waiting_for(state) > 0
+
+    def _answer_with(self, error: Exception, state: SiteState, waiting: Waiting) -> None:
+        """Refuse the waiting requests: the task of the site has failed with *error*."""
+        failure = self.retriever.failed(state, error)
+        self._tell(waiting, Refuse(failure, failure.retry))
+        self.parked.let_out(str(state.site), failure)
+        self.engine.wake()
 
     def _end_service(self, state: SiteState, waiting: Waiting) -> None:
         if waiting.timer is not None:
@@ -183,11 +212,11 @@ class Sites:
     # The ends of waits.
 
     def _end_waits(self, state: SiteState, waiting: Waiting) -> bool:
-        """End the waits that can end now. Return whether requests still wait, and can be served.
+        """End the waits that can end now. Return whether an attempt is still wanted.
 
         The step of the site ends waits if it is settled. An idle or closing crawl ends waits, too.
         If the queue is kept for the next run (JOBDIR, scrapy-redis), an idle crawl refuses only
-        parked requests that are not in the file of the JOBDIR.
+        parked requests that are not in the file of the JOBDIR. A failure ends the waits in place.
         """
         step = told = self.current_step(state)
         is_closing, is_kept = self.engine.is_closing, False
@@ -195,18 +224,27 @@ class Sites:
             told, is_kept = self.closing(), True
         elif waits(step) and self.is_idle_over and self._has_failed(state, waiting):
             told, is_kept = self._given_up(state), self.parked.is_kept
+            if not is_kept:
+                state.learn(state.facts._replace(known=told.failure))
         self.announcer.announce(state, step if is_kept else told, self.waiting_for(state))
         if not waits(told):
-            in_place, waiting.in_place = waiting.in_place, {}
-            for each in in_place:
-                if not each.called:  # the callback of another one may cancel it
-                    each.callback(told)
+            self._tell(waiting, told)
             if not is_closing:
                 self.parked.settled(state, told, is_kept=is_kept)
-        still_wait = self.waiting_for(state) > 0
-        if waiting.timer and not still_wait:
+        elif isinstance(state.known, Failure):
+            self._tell(waiting, self._step_between(state.known))
+        is_wanted = self._is_wanted(state)
+        if waiting.timer and not is_wanted:
             self._end_service(state, waiting)
-        return still_wait and not is_closing
+        return is_wanted and not is_closing
+
+    @staticmethod
+    def _tell(waiting: Waiting, step: Settled) -> None:
+        """End the waits in place by *step*."""
+        in_place, waiting.in_place = waiting.in_place, {}
+        for each in in_place:
+            if not each.called:  # the callback of another one may cancel it
+                each.callback(step)
 
     @staticmethod
     def _has_failed(state: SiteState, waiting: Waiting) -> bool:
@@ -224,14 +262,18 @@ class Sites:
         )
 
     def _given_up(self, state: SiteState) -> Refuse:
-        """Return the step that refuses waiting requests, with why the site is given up."""
+        """Return the step that gives the site up: as if KOSTER_DEFER_LIMIT_SECS had passed.
+
+        So requests are refused until an attempt succeeds. The reason says why.
+        """
         failure: Any = state.known
         secs = self.config.idle_limit_secs
-        why = f"there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {secs:g} s"
+        why = f"no page was downloaded for {secs:g} s (KOSTER_IDLE_LIMIT_SECS)"
         if self.is_by_hand:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
         reason = f"{printable(failure.reason, _REASON_CHARS)}; {why}"
-        return Refuse(replace(failure, reason=reason), self.clock.epoch())
+        since = min(failure.since, failure.asked - self.config.policy.defer_limit_secs)
+        return Refuse(replace(failure, reason=reason, since=since), self.clock.epoch())
 
     def closing(self) -> Refuse:
         """Return the step that refuses waiting requests when the crawl closes."""
@@ -251,7 +293,7 @@ class Sites:
         in_place[request] += 1
         self.engine.wake()  # there may be a free place
         if self._ticks is None:
-            self._ticks = Ticks(self.clock, _LOOK_SECS, self._look_for_work)
+            self._ticks = Ticks(self.clock, _CLOSE_POLL_SECS, self._look)
         try:
             yield
         finally:
@@ -285,13 +327,9 @@ class Sites:
             self._idle_timer = None
         self.is_idle_over = self.is_by_hand
 
-    def _look_for_work(self) -> None:
+    def _look(self) -> None:
         if self.engine.is_closing:
             self._refuse_in_place()
-        elif self.engine.has_only(self.engine.hooks.in_place):
-            self.idle()
-        else:
-            self.busy()
 
     def _give_up_waiting(self) -> None:
         self._idle_timer = None

@@ -116,5 +116,7 @@ class Waiting:
     """A Deferred for each request that waits in place, in order."""
     is_fetching: bool = False
     """Whether the robots.txt is being fetched by any process, or parsed. Set by the retriever."""
+    is_due: bool = False
+    """Whether a request that did not wait has found the next attempt due."""
     timer: CallLaterResult | None = None
     """The timer of the next attempt. None while a task serves the site."""

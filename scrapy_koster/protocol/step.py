@@ -107,18 +107,23 @@ def _is_fresh(copy: Copy, now: float, longer_secs: float = 0.0) -> bool:
 
 
 def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
-    stale, retry = failure.stale, failure.retry
-    if stale is not None and why_not_obeyed(stale, policy):  # from a crawl with different settings
-        stale = None
-    if stale is not None and _is_fresh(stale, now, policy.stale_if_error_secs):
-        end = stale.expires + policy.stale_if_error_secs
-        return Obey(stale, min(retry, end)) if now < retry else Ask(stale)
-    if policy.defers:
+    between = step_between(failure, now=now, policy=policy)
+    if policy.defers and not isinstance(between, Obey):
         return _deferred(failure, now=now, policy=policy)
-    if now >= retry:
-        return Ask(stale)
+    return between if now < between.until else Ask(last_copy(failure))
+
+
+def step_between(failure: Failure, *, now: float, policy: Policy) -> Settled:
+    """Return the step of a request that does not wait for the next attempt.
+
+    A stale copy is obeyed for KOSTER_STALE_IF_ERROR_SECS. Without one, KOSTER_UNAVAILABLE decides.
+    """
+    stale = failure.stale
+    if stale is not None and not why_not_obeyed(stale, policy):
+        if _is_fresh(stale, now, policy.stale_if_error_secs):
+            return Obey(stale, min(failure.retry, stale.expires + policy.stale_if_error_secs))
     passes = policy.unavailable is Unavailable.ALLOW and not failure.is_defect
-    return Pass(failure, retry) if passes else Refuse(failure, retry)
+    return Pass(failure, failure.retry) if passes else Refuse(failure, failure.retry)
 
 
 def given_up_at(known: Known | None, *, policy: Policy) -> float:

@@ -44,9 +44,6 @@ class Open(Engine):
     is_closing = False
     under_way: Collection[Request] = ()
 
-    def has_only(self, waiting: object) -> bool:
-        return False
-
     def wake(self) -> None:
         pass
 
@@ -159,39 +156,6 @@ def test_a_url_without_a_path_is_not_cut_short(driven: Callable[..., Driven], sh
 # Waiting.
 
 
-async def test_a_clock_that_is_put_back_lengthens_no_wait(
-    driven: Callable[..., Driven], crawl: Crawl
-) -> None:
-    answers = iter([NoAnswer("gone")])
-    driver = driven(
-        lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
-    )
-    waiting = deferred_from_coro(driver.wait("http://a.com/x"))
-    await crawl.until(lambda: driver.asked)
-    driver.clock.ahead = -3600
-    state = await maybe_deferred_to_future(waiting)
-    assert isinstance(state.step, Obey)
-    await driver.sites.close()
-
-
-async def test_each_request_that_is_deferred_is_counted_once(
-    driven: Callable[..., Driven], crawl: Crawl
-) -> None:
-    """Whenever it comes: one in each turn of the loop."""
-    answers = iter([NoAnswer("gone"), NoAnswer("gone")])
-    driver = driven(
-        lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
-    )
-    waits = []
-    while len(driver.asked) < 2:
-        waits.append(deferred_from_coro(driver.wait("http://a.com/x")))
-        await sleep(0)
-    waited = await crawl.together(*map(maybe_deferred_to_future, waits))
-    assert {type(state.step) for state in waited} == {Obey}
-    assert driver.stats.get_value("koster/deferred/requests") == len(waits)
-    await driver.sites.close()
-
-
 async def test_nobody_waits_for_one_more_answer_because_the_storage_is_slow(
     driven: Callable[..., Driven],
 ) -> None:
@@ -257,18 +221,6 @@ async def test_a_defect_does_not_lose_the_stored_copy(
     assert state.known.is_defect
     assert state.known.stale == expired
     await driver.sites.close()
-
-
-# For how long a crawl with nothing else to do waits for its sites.
-
-
-def test_a_long_reason_leaves_room_for_that(driven: Callable[..., Driven]) -> None:
-    long = Failure("x" * 999, 1, since=1, asked=2, retry=3, stale=None)
-    driver = driven(KOSTER_IDLE_LIMIT_SECS=9.5)
-    state = driver.state_of("http://a.com/")
-    state.learn(state.facts._replace(known=long))
-    reason = driver.sites._given_up(state).failure.reason
-    assert reason.startswith("x" * 97 + "...; there was nothing")
 
 
 # Memory.

@@ -6,9 +6,7 @@ import logging
 import os
 import random
 import sys
-from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -93,35 +91,28 @@ async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server
     assert sorted(url for url, _ in result.refused) == [dead.url("/1"), dead.url("/2")]
     for _, error in result.refused:
         assert isinstance(error, RobotsUnavailable)
-        assert f"nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {IDLE_SECS:g}" in str(error)
+        assert f"no page was downloaded for {IDLE_SECS:g} s" in str(error)
     assert IDLE_SECS <= result.seconds < IDLE_SECS + 10
     assert result.stats["koster/deferred/dropped"] == 2
     assert "koster/parked" not in result.stats
 
 
 @pytest.mark.promise("docs/access.md", "a robots.txt that hangs is fetched a second time")
-@pytest.mark.parametrize("in_place", [False, True])
-async def test_a_robots_txt_that_hangs_is_fetched_again(
-    crawl: Crawl, server: Server, in_place: bool
-) -> None:
+async def test_a_robots_txt_that_hangs_is_fetched_again(crawl: Crawl, server: Server) -> None:
     """With the settings that are there without any: its first attempt takes all the idle time."""
     site = server.site()
     site.robots = [Hang(), "User-agent: *\nDisallow: /secret"]
-    settings = {"ADDONS": {}, **IN_PLACE} if in_place else {}
-    result = await crawl(urls=[site.url("/1"), site.url("/secret")], settings=settings)
+    result = await crawl(urls=[site.url("/1"), site.url("/secret")])
     assert result.fetched == (site.url("/1"),)
     assert site.asked("/robots.txt") == 2
 
 
 @pytest.mark.promise("docs/access.md", "a running fetch is awaited")
-@pytest.mark.parametrize("in_place", [False, True])
-async def test_the_limit_passes_during_an_attempt(
-    crawl: Crawl, server: Server, in_place: bool
-) -> None:
+async def test_the_limit_passes_during_an_attempt(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = [Reply(503), Reply(body="", delay=2.5)]
     settings: dict[str, Any] = {"KOSTER_DEFER_FIRST_SECS": 0.5, "KOSTER_DEFER_LIMIT_SECS": 1.5}
-    settings |= {"KOSTER_IDLE_LIMIT_SECS": 1.8} | ({"ADDONS": {}, **IN_PLACE} if in_place else {})
+    settings |= {"KOSTER_IDLE_LIMIT_SECS": 1.8}
     result = await crawl(urls=[site.url("/")], settings=settings)
     assert result.fetched == (site.url("/"),)
 
@@ -143,7 +134,36 @@ async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, serv
     assert len(result.fetched) == 9
 
 
-# In place.
+@pytest.mark.promise("docs/access.md", "Given up is given up")
+async def test_a_page_of_another_site_does_not_start_the_waiting_again(
+    crawl: Crawl, server: Server
+) -> None:
+    """After the idle limit, more requests for the dead site are refused at once."""
+    site, dead = server.site(), server.down()
+    refused_at: list[float] = []
+
+    class Follows(RecordingSpider):
+        def page(self, response: Response) -> Any:
+            if response.url.endswith("/more"):
+                began.append(time.monotonic())
+                yield self.ask(dead.url("/2"))
+
+    def feed(spider: RecordingSpider) -> None:
+        if not began and spider.crawler.stats.get_value("koster/deferred/dropped"):
+            spider.crawler.engine.crawl(spider.ask(site.url("/more")))
+            raise DontCloseSpider
+
+    began: list[float] = []
+    running = crawl.start(Follows, urls=[site.url("/1"), dead.url("/1")], settings=SOON)
+    running.crawler.signals.connect(feed, signals.spider_idle)
+    result = await running.result()
+    refused_at.append(time.monotonic())
+    assert sorted(url for url, _ in result.refused) == [dead.url("/1"), dead.url("/2")]
+    assert sorted(result.fetched) == [site.url("/1"), site.url("/more")]
+    assert refused_at[0] - began[0] < IDLE_SECS
+
+
+# In place: pictures, files, and requests of callbacks. They wait for an answer, not for a recovery.
 
 
 class Gallery(RecordingSpider):
@@ -155,17 +175,6 @@ class Gallery(RecordingSpider):
         self.fetched.append(response.url)
         with suppress(RobotsUnavailable):
             await self.crawler.engine.download_async(Request(self.picture))
-
-
-async def test_a_crawl_that_is_stopped_has_given_up_no_site(crawl: Crawl, server: Server) -> None:
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    pictures.robots = Reply(503)
-    running = crawl.start(Gallery, urls=site.urls(1), arguments={"picture": pictures.url("/")})
-    await crawl.until(lambda: site.pages_asked)
-    await crawl.until(lambda: running.crawler.stats.get_value("koster/deferred/requests"))
-    result = await running.stop()
-    assert result.stats["koster/forbidden/unavailable"] == 1
-    assert "koster/deferred/dropped" not in result.stats
 
 
 async def test_a_crawl_that_closes_asks_no_site_again(crawl: Crawl, server: Server) -> None:
@@ -199,85 +208,72 @@ async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) 
     assert len(result.fetched) == 40
 
 
-class OnePicture(RecordingSpider):
-    """The first page has a picture, which its callback waits for while the others are fetched."""
+BIG = b"<p>" + b"x" * 200_000
+ANSWERS: dict[str, Any] = {
+    "404": Reply(404),
+    "503": Reply(503),
+    "429 with Retry-After": Reply(429, headers={"Retry-After": "60"}),
+    "no file for 5 s": Hang(),
+}
+
+
+class Shop(RecordingSpider):
+    """Each page is an item with a picture of another host."""
 
     picture = ""
-    more: Sequence[str] = ()
 
-    async def parse(self, response: Response, **arguments: Any) -> AsyncIterator[Request]:
-        self.fetched.append(response.url)
-        if response.url.endswith("/0"):
-            for url in self.more:
-                yield Request(url, priority=url.endswith("/slow"))
-            picture = await self.crawler.engine.download_async(Request(self.picture))
-            self.fetched.append(picture.url)
+    def page(self, response: Response) -> Any:
+        yield {"url": response.url, "file_urls": [f"{self.picture}?{len(self.fetched)}"]}
 
 
-@pytest.mark.promise("docs/access.md", "the picture of a failed site waits while a page is fetched")
-async def test_a_picture_waits_while_a_page_is_fetched(crawl: Crawl, server: Server) -> None:
-    """A download longer than the idle limit is work. Then there is one place again, not two."""
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    hosts = [server.site(host=f"127.0.1.{n}") for n in range(4)]
-    for host in hosts:
-        host.pages(Reply(body="", delay=0.3))
-    pictures.robots = [Reply(503), Reply(503), Reply(body="")]
-    site.page("/slow", Reply(body="", delay=IDLE_SECS + 1.5))
-    retries = {"KOSTER_DEFER_FIRST_SECS": IDLE_SECS / 2, "KOSTER_DEFER_MAX_SECS": IDLE_SECS}
-    settings = SOON | retries | {"CONCURRENT_REQUESTS": 1}
-    more = [site.url("/slow"), *(host.url("/page") for host in hosts)]
-    arguments = {"picture": pictures.url("/picture"), "more": more}
-    urls = [site.url("/0")]
-    result = await crawl(OnePicture, urls=urls, settings=settings, arguments=arguments)
-    assert pictures.pages_asked == ["/picture"]
-    assert sorted(result.fetched) == sorted([*urls, *more, pictures.url("/picture")])
-    times = sorted(asked.at for host in hosts for asked in host.requests if asked.path == "/page")
-    assert min(later - earlier for earlier, later in pairwise(times)) >= 0.29
-
-
-@pytest.mark.parametrize("secs", [0.6 * IDLE_SECS, 4 * IDLE_SECS])
-async def test_a_site_is_waited_for_while_a_picture_is_fetched(
-    crawl: Crawl, server: Server, secs: float
+@pytest.mark.promise("docs/access.md", "a failing picture host does not hold up the pages")
+@pytest.mark.parametrize("kind", [Shop, Gallery])
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_a_failing_picture_host_does_not_hold_up_the_pages(
+    crawl: Crawl, server: Server, tmp_path: Path, kind: type, answer: str
 ) -> None:
-    """The picture has waited in place itself, and there is no other request."""
-    site, failing, pictures = (server.site(host=f"127.0.0.{n}") for n in (1, 2, 3))
-    failing.robots = [*[Reply(503)] * 5, Reply(body="")]
-    pictures.robots = [Reply(503), Reply(503), Reply(body="")]
-    pictures.page("/picture", Reply(body="", delay=secs))
-    urls = [site.url("/0"), failing.url("/"), pictures.url("/picture")]
-    arguments = {"picture": urls[2], "more": urls[1:2]}
-    result = await crawl(OnePicture, urls=urls[:1], settings=SOON, arguments=arguments)
-    assert sorted(result.fetched) == sorted(urls)
+    """60 pages of 200 kB: more than the scraper takes at once while their pictures wait."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    site.pages(Reply(body=BIG))
+    pictures.robots = ANSWERS[answer]
+    settings: dict[str, Any] = {
+        "KOSTER_TIMEOUT_SECS": 5,
+        "LOG_LEVEL": "INFO",
+        "RETRY_ENABLED": False,
+        "ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1},
+        "FILES_STORE": str(tmp_path),
+    }
+    arguments = {"picture": pictures.url("/picture")}
+    began = time.monotonic()
+    running = crawl.start(kind, urls=site.urls(60), settings=settings, arguments=arguments)
+    await crawl.until(lambda: len(site.pages_asked) == 60, seconds=20)
+    # As fast as with pictures that do not exist, plus a time-out for the first answer.
+    assert time.monotonic() - began < 10
+    result = await running.result()
+    assert len(result.fetched) == 60
+    if answer != "404":
+        assert pictures.pages_asked == []
 
 
-@pytest.mark.promise("docs/access.md", "until the crawl fetches a page again")
-async def test_after_the_idle_limit_a_page_makes_a_picture_wait_again(
+async def test_a_due_attempt_runs_beside_a_picture_that_is_refused(
     crawl: Crawl, server: Server
 ) -> None:
-    """Also with another scheduler, which does not tell of the page."""
+    """So a later picture of a site that has recovered is fetched."""
     site, pictures = server.site(), server.site(host="127.0.0.2")
-    pictures.robots = Reply(503)
-    url = pictures.url("/picture")
-
-    class Album(RecordingSpider):
-        async def parse(self, response: Response, **arguments: Any) -> AsyncIterator[Request]:
-            download = self.crawler.engine.download_async
-            if response.url.endswith("page0"):
-                with pytest.raises(RobotsUnavailable):
-                    await download(Request(url))
-                pictures.robots = Reply(body="")
-                yield self.ask(site.url("/page1"))
-            else:
-                self.fetched.append((await download(Request(url))).url)
-
-    result = await crawl(Album, urls=site.urls(1), settings=SOON | IN_PLACE, robots=None)
-    assert result.fetched == (url,)
+    site.pages(Reply(body="", delay=0.2))
+    pictures.robots = [Reply(503), Reply(body="")]
+    settings = SOON | {"CONCURRENT_REQUESTS": 1}
+    arguments = {"picture": pictures.url("/picture")}
+    result = await crawl(Gallery, urls=site.urls(20), settings=settings, arguments=arguments)
+    assert len(result.fetched) == 20
+    assert pictures.asked("/robots.txt") == 2
+    assert pictures.pages_asked
 
 
 async def test_a_download_that_is_cancelled_waits_no_longer(crawl: Crawl, server: Server) -> None:
     site, pictures = server.site(), server.site(host="127.0.0.2")
     site.pages(Hang())
-    pictures.robots = Reply(503)
+    pictures.robots = Hang()
     running = crawl.start(urls=site.urls(1))
     await crawl.until(lambda: site.pages_asked)
     sites = assembly_of(running.crawler).sites
@@ -290,18 +286,16 @@ async def test_a_download_that_is_cancelled_waits_no_longer(crawl: Crawl, server
     await running.stop()
 
 
-@pytest.mark.promise("docs/access.md", "with another scheduler they do")
-async def test_another_scheduler_is_held_back_by_the_places(crawl: Crawl, server: Server) -> None:
-    """And such a crawl ends with the idle limit too."""
+@pytest.mark.promise("docs/access.md", "with another scheduler, requests wait for one answer")
+async def test_with_another_scheduler_requests_wait_for_one_answer(
+    crawl: Crawl, server: Server
+) -> None:
     site = server.site()
     site.robots = Reply(503)
     settings = SOON | IN_PLACE | {"CONCURRENT_REQUESTS": 4}
-    running = crawl.start(urls=site.urls(20), settings=settings, robots=None)
-    await crawl.until(lambda: site.asked("/robots.txt") == 2)
-    assert running.crawler.stats.get_value("scheduler/dequeued") == 4
-    result = await running.result()
+    result = await crawl(urls=site.urls(20), settings=settings, robots=None)
     assert len(result.refused) == 20
-    assert result.seconds < 20
+    assert result.seconds < IDLE_SECS
 
 
 # What never ends.

@@ -187,7 +187,7 @@ class DeferringScheduler(BaseScheduler):
         if not self._parked.is_open:
             return
         sites = self._sites
-        if self._parked or sites.engine.hooks.in_place:
+        if self._parked:
             sites.idle()
             is_over = sites.is_idle_over and not sites.is_retrieving()
             if not (self._parked.is_kept and is_over):

@@ -111,7 +111,3 @@ class Engine:
         """Make the engine call the scheduler soon, not only after a download or five seconds."""
         if (slot := self._slot) is not None:
             slot.nextcall.schedule()
-
-    def has_only(self, waiting: Collection[Request]) -> bool:
-        """Return whether the downloader has only requests in *waiting*."""
-        return all(request in waiting for request in self._crawler.engine.downloader.active)

@@ -131,6 +131,8 @@ class Fetcher:
                     await visit.aclose()
                     if turn := self.visit(site, url):
                         await visit.enter_async_context(turn)
+                if Engine(self.crawler).is_closing:
+                    return NoAnswer("the crawl is closing")
                 answer = await transfer.get(url)
             except (CannotResolveHostError, UnsupportedURLSchemeError, ValueError) as error:
                 # A handler raises one of these for a host that cannot exist. They do not show that

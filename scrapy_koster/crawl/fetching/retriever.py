@@ -96,11 +96,11 @@ class Retriever:
             raise
         except Exception as error:  # noqa: BLE001  # of a parser or a middleware of the project
             if not self.engine.is_closing:
-                self._failed(state, error)
+                self.failed(state, error)
         finally:
             waiting.is_fetching = False
 
-    def _failed(self, state: SiteState, error: Exception) -> None:
+    def failed(self, state: SiteState, error: Exception) -> Failure:
         """Record a failure of the site with *error*, a defect of a component of the crawl.
 
         KOSTER_UNAVAILABLE = "allow" does not open a site with this failure.
@@ -109,6 +109,8 @@ class Retriever:
         defect = NoAnswer(error_text(error), is_defect=True)
         known = self._after(defect, state.known, self.clock.epoch())
         self._learn(state, known, state.facts._replace(defect=TwistedFailure(error)))
+        assert isinstance(state.known, Failure)
+        return state.known
 
     async def _attempt(
         self, state: SiteState, waiting: Waiting, is_awaited: Callable[[], object]
