@@ -204,6 +204,9 @@ class Sites:
         self.ahead.ends(state)
         if self.parked.is_open:
             self.engine.wake()  # there may be room for another site
+        if isinstance(failure := state.known, Failure):
+            since = self.parked.failed_since(str(state.site), failure.since)
+            state.learn(state.facts._replace(known=replace(failure, since=since)))
         step = self.current_step(state)
         if isinstance(step, Defer) and step.failure.attempts == 1:
             # A first attempt that hung may have used up the idle time. A second attempt needs some.

@@ -116,7 +116,7 @@ class Failure:
     since: float
     """Time of the first of these failures, in seconds since the epoch.
 
-    In memory, a failure of an earlier run has the later time when this run has read the failure.
+    It can be in an earlier run, if a JOBDIR has requests that wait since then.
     """
     asked: float
     """Time of the last failure, in seconds since the epoch."""

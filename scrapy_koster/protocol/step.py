@@ -137,9 +137,8 @@ def given_up_at(known: Known | None, *, policy: Policy) -> float:
 
 
 def _deferred(failure: Failure, *, now: float, policy: Policy) -> Step:
-    limit, again = given_up_at(failure, policy=policy), failure.retry
-    if failure.since <= failure.asked:  # not for a failure of an earlier run (``Retriever``)
-        again = max(again, failure.asked + policy.defer_max_secs)
+    limit = given_up_at(failure, policy=policy)
+    again = max(failure.retry, failure.asked + policy.defer_max_secs)
     if now < limit and now < failure.retry:
         return Defer(failure, min(failure.retry, limit))
     if now < limit or now >= again:

@@ -16,6 +16,7 @@ from harness.crawling import Crawl, CrawlResult, RecordingSpider, Running
 from harness.jobs import ALL, FOLLOWED, OPEN, Job
 from harness.replies import Reply
 from harness.server import Server, Site
+from harness.virtual import time
 
 
 @pytest.fixture
@@ -202,3 +203,40 @@ async def test_without_obedience_what_waited_is_crawled(
     scheduler = {"SCHEDULER": "scrapy_koster.DeferringScheduler", "ROBOTSTXT_OBEY": False}
     await crawl(settings={**jobdir, **scheduler}, robots=None)
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(5))
+
+
+LIMIT_SECS = 4.0
+
+
+@pytest.mark.promise("docs/access.md", "The limit counts over the runs of a JOBDIR")
+async def test_a_dead_site_ends_in_its_errbacks_when_its_limit_has_passed_over_the_runs(
+    crawl: Crawl, server: Server, jobdir: dict[str, Any]
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    settings = {**jobdir, "KOSTER_IDLE_LIMIT_SECS": 0.6, "KOSTER_DEFER_LIMIT_SECS": LIMIT_SECS}
+    first = await crawl(urls=site.urls(3), settings=settings)
+    second = await crawl(settings=settings)
+    for run in (first, second):
+        assert run.finish_reason == "robotstxt_waiting"
+        assert run.refused == ()
+    await crawl.sleep(LIMIT_SECS)
+    asked = site.asked("/robots.txt")
+    third = await crawl(settings=settings)
+    assert third.finish_reason == "finished"
+    assert sorted(url for url, _ in third.refused) == site.urls(3)
+    assert site.asked("/robots.txt") == asked + 1
+    assert (await crawl(settings=settings)).refused == ()
+
+
+async def test_a_site_that_has_recovered_has_its_whole_limit_again(
+    crawl: Crawl, server: Server, jobdir: dict[str, Any]
+) -> None:
+    site = server.site()
+    settings = {**jobdir, "KOSTER_IDLE_LIMIT_SECS": 0.6, "KOSTER_DEFER_LIMIT_SECS": LIMIT_SECS}
+    short = {"KOSTER_EXPIRY_SECS": 1, "KOSTER_EXPIRY_MIN_SECS": 0}
+    for robots in (Reply(503), OPEN, Reply(503)):
+        site.robots = robots
+        result = await crawl(urls=[site.url(f"/{time.monotonic()}")], settings=settings | short)
+        await crawl.sleep(LIMIT_SECS)
+    assert result.finish_reason == "robotstxt_waiting"

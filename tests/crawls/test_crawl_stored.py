@@ -24,6 +24,39 @@ async def test_a_copy_lives_as_the_settings_of_today_say(crawl: Crawl, server: S
     assert site.asked("/robots.txt") == 2
 
 
+# A failure belongs to the crawl that saw it: the crawl may have failed, and not the site.
+
+
+@pytest.mark.promise("docs/access.md", "A failure counts only in the crawl that saw it")
+@pytest.mark.parametrize("unavailable", ["defer", "disallow"])
+async def test_after_a_run_through_a_dead_proxy_the_next_one_asks_at_once(
+    crawl: Crawl, server: Server, unavailable: str
+) -> None:
+    site, proxy = server.site(), server.down().url("")
+    soon = {"KOSTER_IDLE_LIMIT_SECS": 1, "KOSTER_UNAVAILABLE": unavailable, "RETRY_ENABLED": False}
+    first = await crawl(urls=[site.url("/")], meta={"proxy": proxy}, settings=soon)
+    assert first.fetched == ()
+    second = await crawl(urls=[site.url("/")], settings=soon)
+    assert second.fetched == (site.url("/"),)
+    assert site.asked("/robots.txt") == 1
+    assert second.seconds < 1
+
+
+async def test_a_failure_of_an_earlier_run_keeps_its_copy_for_revalidation(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    fresh = {"ETag": '"1"', "Cache-Control": "max-age=1"}
+    settings = {"KOSTER_EXPIRY_MIN_SECS": 0, "KOSTER_IDLE_LIMIT_SECS": 1}
+    site.robots = [Reply(200, RULES, headers=fresh), Reply(503), Reply(304)]
+    for _ in range(2):
+        await crawl(urls=[site.url("/first")], settings=settings)
+        await crawl.sleep(1.5)
+    result = await crawl(urls=[site.url("/first")], settings=settings)
+    assert result.fetched == ()
+    assert result.stats["koster/revalidated"] == 1
+
+
 # A copy belongs to a site and a robot: sites can send each robot an answer of its own.
 
 

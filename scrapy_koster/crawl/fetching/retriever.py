@@ -77,6 +77,10 @@ class Retriever:
     archiver: Archiver | None
     robot: Robot
 
+    def __post_init__(self) -> None:
+        """Note when the crawl begins. Earlier failures of sites do not count."""
+        self._began = self.clock.epoch()
+
     async def close(self) -> None:
         """Close the archive and the storage, after the last attempt."""
         if self.archiver is not None:
@@ -205,10 +209,14 @@ class Retriever:
     async def _take_stored(self, state: SiteState, stored: Known | None, page: Request) -> None:
         """Learn *stored*, adapted to the settings, if it is newer than the known one.
 
-        *stored* is ignored if None, or if of no use under the settings (``judged``).
+        *stored* is ignored if None, or if of no use under the settings (``judged``). A failure from
+        before this crawl is ignored, too: the crawl may have failed then, and not the site. Only
+        its stale copy counts. A failure that another process of a fleet has just seen counts.
         """
         policy, now, before = self.config.policy, self.clock.epoch(), state.known
         known = judged(stored, policy=policy, max_bytes=self.config.max_bytes)
+        if isinstance(known, Failure) and known.asked <= self._began:
+            known = known.stale
         if known is None or not (before is None or is_news(known, before, now=now)):
             return
         if before is None:
@@ -216,10 +224,6 @@ class Retriever:
         source = self.store.source
         if self.archiver is not None:
             known = self.archiver.learnt(Attempt(state.site, known, source.value, now))
-        if isinstance(known, Failure):
-            # If the site failed in an earlier crawl, KOSTER_DEFER_LIMIT_SECS begins anew.
-            since = before.since if isinstance(before, Failure) else now
-            known = replace(known, since=since)
         facts = await self._read(state, last_copy(known), page)
         state.learn(facts._replace(known=known, source=source))
         if not isinstance(step := self._step(state), Ask):

@@ -27,7 +27,9 @@ _BEGIN = """
     CREATE TABLE IF NOT EXISTS parked (
         queue TEXT, priority INT, number INT, request BLOB, fingerprint BLOB,
         PRIMARY KEY (queue, priority, number)
-    ) WITHOUT ROWID
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS failed (queue TEXT PRIMARY KEY, since REAL);
+    DELETE FROM failed WHERE queue NOT IN (SELECT queue FROM parked)
     """
 _INSERT = "INSERT INTO parked VALUES (?, ?, ?, ?, ?)"
 _LEFT = "SELECT queue, priority, number, fingerprint FROM parked ORDER BY 1, 2, 3"
@@ -52,6 +54,8 @@ class ParkedFile:
         self._connection: sqlite3.Connection | None = None
         self._left: frozenset[bytes] = frozenset()
         """The fingerprints of the requests that the last run has left."""
+        self._failed: dict[str, float] = {}
+        """When the site of a queue first failed, in seconds since the epoch."""
         self._unloadable = 0
 
     @property
@@ -71,6 +75,7 @@ class ParkedFile:
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
             self._connection.executescript(_BEGIN)
             found = self._connection.execute(_LEFT).fetchall()
+            self._failed = dict(self._connection.execute("SELECT queue, since FROM failed"))
         except sqlite3.Error as error:
             self._log.warning(
                 "%(path)s, the file of requests that wait, cannot be opened: %(error)s. In this run"
@@ -83,6 +88,27 @@ class ParkedFile:
             return []
         self._left = frozenset(fingerprint for *_, fingerprint in found)
         return [(queue, (priority, number)) for queue, priority, number, _ in found]
+
+    def failed_since(self, queue: str, since: float) -> float:
+        """Return when the site of *queue* first failed: *since*, or a time in an earlier run.
+
+        The time is kept for later runs, in seconds since the epoch.
+        """
+        if self.lasts and queue not in self._failed:
+            self._execute("INSERT INTO failed VALUES (?, ?)", queue, since)
+        return min(self._failed.setdefault(queue, since), since)
+
+    def recovered(self, queue: str) -> None:
+        """Forget when the site of *queue* failed."""
+        if self._failed.pop(queue, None) is not None and self.lasts:
+            self._execute("DELETE FROM failed WHERE queue = ?", queue)
+
+    def _execute(self, statement: str, *given: object) -> None:
+        assert self._connection is not None
+        try:
+            self._connection.execute(statement, given)
+        except sqlite3.Error as error:
+            self._warn(error)
 
     def is_resumed(self, request: Request) -> bool:
         """Return whether the last run has left the same request in the file.

@@ -44,7 +44,7 @@ class ParkedRequests:
     def __init__(self, crawler: Crawler, *, file: ParkedFile, engine: Engine) -> None:
         self._engine = engine
         self._file = file
-        self.is_resumed = file.is_resumed
+        self.is_resumed, self.failed_since = file.is_resumed, file.failed_since
         settings = crawler.settings
         places = settings.getint("CONCURRENT_REQUESTS")
         self._slot_size = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or places
@@ -121,6 +121,8 @@ class ParkedRequests:
         If *is_kept*, only requests come out that could not be written to the file in the JOBDIR,
         and none without a JOBDIR.
         """
+        if not (waits(step) or isinstance(step, Refuse)):
+            self._file.recovered(str(state.site))
         if not waits(step):
             name = self._unwritten_of(str(state.site)) if is_kept else str(state.site)
             self.let_out(name, step.failure if isinstance(step, Refuse) else None)
