@@ -45,7 +45,7 @@ def _contacts(rounds: int, folder: Path, server: RedisServer | None) -> Table:
     known = _copies()
     rows, unmet = [], []
     for name in NAMES if server else [name for name in NAMES if name != "redis"]:
-        place = Place(name, str(folder / "robots.sqlite3"), memory_sites=CONTACTS)
+        place = Place(name, str(folder / "robots.sqlite3"), memory_bytes=64_000_000)
         if server is not None:
             place = replace(place, redis_url=server.url())
         with closing(place.open()) as storage:

@@ -15,7 +15,7 @@ from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.engine.private import Engine, belonging
 from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
-from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, Sockets, socket_limit
+from scrapy_koster.crawl.fetching.lookahead import FetchLimiter, LookaheadLimit, socket_limit
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.announcer import Announcer
@@ -44,11 +44,13 @@ class Parts:
     fetcher: Callable[..., Fetcher] = Fetcher
     store: Callable[..., StorageCalls] = StorageCalls
     lookahead: Callable[..., LookaheadLimit] = LookaheadLimit
-    sockets: Callable[[int], Sockets] = Sockets
+    limiter: Callable[..., FetchLimiter] = FetchLimiter
     parked: Callable[..., ParkedRequests] = ParkedRequests
 
 
 PARTS = Parts()
+# In an outage, this number of sites at most wait: the other requests stay in the wrapped queue.
+_WAITING_MAX = 10_000
 
 
 class Assembly:
@@ -64,7 +66,7 @@ class Assembly:
         self.parked = parts.parked(crawler, file=ParkedFile(crawler, self.folder), engine=engine)
         store = parts.store(crawler, config)
         served: dict[SiteState, Waiting] = {}
-        records = parts.records(config.memory_sites, engine, served)
+        records = parts.records(config.memory_bytes, engine, self.parked.comes_out, served)
         self.pacer = Pacer(
             crawler=crawler,
             config=config,
@@ -75,7 +77,7 @@ class Assembly:
             parked=self.parked,
         )
         places = crawler.settings.getint("CONCURRENT_REQUESTS")
-        young, waiting = max(2 * places, 100), max(config.memory_sites, 1000)
+        most = config.concurrent_fetches or socket_limit()
         retriever = Retriever(
             crawler=crawler,
             config=config,
@@ -85,7 +87,8 @@ class Assembly:
             chance=parts.chance,
             fetcher=parts.fetcher(crawler, config, clock, self.pacer.visit),
             store=store,
-            sockets=parts.sockets(socket_limit()),
+            records=records,
+            limiter=parts.limiter(clock, max(places, 8), most),
             turn_to_ask=self.pacer.turn_to_ask,
             noted_visit=self.pacer.learnt,
             archiver=Archiver(crawler, config.archive, robot.name) if config.archive else None,
@@ -97,7 +100,9 @@ class Assembly:
             engine=engine,
             records=records,
             served=served,
-            ahead=parts.lookahead(clock, engine.wake, young, waiting, served),
+            ahead=parts.lookahead(
+                clock, engine.wake, records.has_room, max(2 * places, 100), _WAITING_MAX, served
+            ),
             retriever=retriever,
             announcer=self.announcer,
             parked=self.parked,

@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,13 @@ def _secs(default: float, *, above: float = -1) -> Setting:
 
     least = "more than 0" if above == 0 else "0 or more"
     return Setting(default, read, wanted=f"a number of seconds, {least}")
+
+
+def _whole_or_none() -> Setting:
+    """Return the setting of a whole number, 1 or more. The default is None."""
+    whole = Setting.whole(1, least=1)
+    read = whole.read
+    return replace(whole, default=None, read=lambda value: None if value is None else read(value))
 
 
 def _flag() -> Setting:
@@ -153,6 +160,7 @@ SETTINGS: Mapping[str, Setting] = {
     "KOSTER_RESTRICTED_EXPIRY_SECS": _secs(3600),
     "KOSTER_STALE_IF_ERROR_SECS": _secs(0),
     "KOSTER_TIMEOUT_SECS": _secs(30, above=0),
+    "KOSTER_CONCURRENT_FETCHES": _whole_or_none(),
     "KOSTER_MAX_BYTES": Setting.whole(512000, least=1),
     "KOSTER_REDIRECT_MAX": Setting.whole(5, least=0),
     "KOSTER_PAGE_META": _list_of("meta keys", ".+", _CONNECTION_KEYS),
@@ -211,7 +219,8 @@ class Config:
     storage_settings: BaseSettings = field(repr=False, compare=False)
     """The settings for the storage. The values may contain a password."""
     sqlite_path: str
-    memory_sites: int
+    memory_bytes: int
+    concurrent_fetches: int | None
     idle_limit_secs: float
     timeout_secs: float
     max_bytes: int

@@ -6,7 +6,7 @@ middlewares may change the request. If a page comes from another URL, because a 
 follows redirects as a browser does, this URL is decided, too (``check_final_url``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,7 +24,7 @@ from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
@@ -52,6 +52,10 @@ class Enforcement:
         self._stats = crawler.stats
         self._epoch = parts.clock.epoch
         self._sites = parts.sites
+        self._decided: WeakKeyDictionary[Request, tuple[str, tuple[int, str] | None]] = (
+            WeakKeyDictionary()
+        )
+        """The URL of an allowed request, and the identity of the copy that has decided."""
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
         """Hashes of the last refused URLs, so that ``drop_link`` counts a URL only once."""
         self.stated: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
@@ -91,8 +95,11 @@ class Enforcement:
         decision = self.decide(request, state, robot, step)
         if self._config.usage.is_on:
             self.stated[request] = decision.statements
+        self._sites.records.use(state)
         if not decision.allowed:
             self._refuse(request, decision.verdict(), state)
+        by = _identity(step.copy) if isinstance(step, Obey) else None
+        self._decided[request] = request.url, by
         return decision
 
     # The checks on the way of a request.
@@ -107,19 +114,32 @@ class Enforcement:
         elif (decision := self._enforced(request, state, robot, step)).allowed:
             self._allow(request, state, robot, step, decision)
 
-    def check_before_sending(self, request: Request) -> None:
-        """Decide again on *request* before sending. If refused, raise an error of ``_refuse``."""
-        state = self._sites.records.in_memory(request.url)
-        if request.meta.get("dont_obey_robotstxt") or state is None or is_robots_txt(request.url):
-            return
-        # The last copy decides, even if it expired after ``enforce``, or the site has failed since.
-        # Without a copy, the first decision stays.
+    def check_before_sending(self, request: Request) -> Awaitable[None] | None:
+        """Decide again on *request* before sending. If refused, raise an error of ``_refuse``.
+
+        The decision of ``enforce`` stays if neither the URL nor the copy has changed. Otherwise the
+        last copy decides, even if it has expired. Returns an awaitable if there is none: for the
+        URL of another site, which a middleware has set, or for a site that is not in memory.
+        """
+        url = request.url
+        state = self._sites.records.state_of(url)
+        if request.meta.get("dont_obey_robotstxt") or state is None or is_robots_txt(url):
+            return None
+        robot = self._parts.robot.decided_by(request)
+        if (refusal := self.refusal_of_host(request, state)) is not None:
+            self._enforced(request, state, robot, refusal)
         copy = copy_in_force(state.known, now=self._epoch(), policy=self._config.policy)
-        step = self.refusal_of_host(request, state)
-        if copy is not None:
-            step = step or Obey(copy, copy.expires)
-        if step is not None:
-            self._enforced(request, state, self._parts.robot.decided_by(request), step)
+        decided_url, by = self._decided.get(request, (None, None))
+        is_same = decided_url == url and (copy is None or _identity(copy) == by)
+        if is_same and not self._config.policy.overrides:  # an override can end meanwhile
+            return None
+        if copy is None:
+            return self._check_after_wait(request, state, robot)
+        self._enforced(request, state, robot, Obey(copy, copy.expires))
+        return None
+
+    async def _check_after_wait(self, request: Request, state: SiteState, robot: str) -> None:
+        self._enforced(request, state, robot, await self._sites.wait(state, request))
 
     def refusal_of_host(self, request: Request, state: SiteState) -> Settled | None:
         """Return the step that refuses *request* if its Host header names another site, or None."""
@@ -258,6 +278,10 @@ class Enforcement:
         else:
             self._stats.inc_value("robotstxt/forbidden")
             self._stats.inc_value(f"koster/forbidden/{verdict.ground.value}")
+
+
+def _identity(copy: Copy) -> tuple[int, str]:
+    return copy.status, copy.digest
 
 
 @contextmanager

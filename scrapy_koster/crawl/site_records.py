@@ -1,30 +1,53 @@
-"""The states of sites by URL, in bounded memory."""
+"""The states of sites by URL. Their files have bounded memory, and are loaded again if needed."""
 
-from collections import OrderedDict
-from collections.abc import Container, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from scrapy_koster.crawl.engine.private import Engine
-from scrapy_koster.crawl.states import SiteState
+from scrapy_koster.crawl.states import Facts, SiteState
+from scrapy_koster.protocol.access import Copy, Failure, last_copy
 from scrapy_koster.protocol.site import Site, site_of
 
-# The number of sites that are tried for eviction when a new site comes. Busy sites stay.
+# The number of sites that are tried for eviction at once. Sites that are needed stay.
 _EVICTED_AT_ONCE = 16
+# A state without a file has less than 1 kB. Beyond this number, the oldest are forgotten.
+_STATES_MAX = 50_000
+# The memory of a file: its text, its parsed rules (``tests/protocol/test_memory.py``), its objects.
+_FILE_FACTOR, _FILE_BYTES = 7, 4_000
 
 
 class SiteRecords:
-    """The states of sites: *limit* sites (KOSTER_MEMORY_SITES), or more while sites are busy.
+    """The states of sites, and the copies and parsed files of at most *most* bytes.
 
-    The least recently used site is evicted first. A site is busy if requests wait for it
-    (*waiting*), or if a request to it is in the downloader.
+    Beyond *most* (KOSTER_MEMORY_BYTES), the least recently used file is unloaded: its site is
+    unknown again, and the next request loads the copy from the storage. Sites with the same file
+    share one. A site stays loaded while requests wait for it (*waiting*), and until one of the
+    requests for which it was loaded is decided. So each load decides a request, and a crawl of more
+    sites than its memory has room for goes on.
     """
 
-    def __init__(self, limit: int, engine: Engine, waiting: Container[SiteState]) -> None:
-        self._limit = limit
+    def __init__(
+        self,
+        most: int,
+        engine: Engine,
+        comes_out: Callable[[str], bool],
+        waiting: Container[SiteState],
+    ) -> None:
+        """*comes_out* returns whether parked requests of a site come out."""
+        self._left = most
         self._engine = engine
+        self._comes_out = comes_out
         self._waiting = waiting
-        self._states: OrderedDict[str, SiteState] = OrderedDict()
-        """The states by origin, without a default port. The most recently used state is last."""
+        self._states: dict[str, SiteState] = {}
+        """The states by origin, without a default port, the oldest first."""
+        self._loaded: OrderedDict[SiteState, bytes] = OrderedDict()
+        """The text of the file of each loaded site. The most recently used is last."""
+        self._users: Counter[bytes] = Counter()
+        """The number of loaded sites by the text of their file."""
+        self._facts: dict[bytes, Facts] = {}
+        """The facts of the first site with this text."""
 
     def __iter__(self) -> Iterator[SiteState]:
         return iter(list(self._states.values()))
@@ -39,8 +62,6 @@ class SiteRecords:
         state = self._states.get(origin)
         if state is None and (site := site_of(origin)) is not None:
             state = self._states.get(str(site)) or self._added(site)
-        if state is not None:
-            self._states.move_to_end(str(state.site))
         return state
 
     def in_memory(self, url: str) -> SiteState | None:
@@ -51,22 +72,89 @@ class SiteRecords:
         return None
 
     def _added(self, site: Site) -> SiteState:
-        """Return a new state of *site*, for which another site may have been evicted."""
-        for _ in range(_EVICTED_AT_ONCE):
-            if len(self._states) < self._limit:
-                break
+        """Return a new state of *site*, for which the oldest may have been forgotten."""
+        if len(self._states) >= _STATES_MAX:
             name, state = next(iter(self._states.items()))
-            if self._is_busy(state):
-                self._states.move_to_end(name)
-            else:
-                del self._states[name]
+            del self._states[name]
+            if state in self._waiting or state in self._loaded:  # it is not forgotten
+                self._states[name] = state
         added = self._states[str(site)] = SiteState(site)
         return added
 
-    def _is_busy(self, state: SiteState) -> bool:
-        # A request in the downloader needs the state for the check before it is sent.
-        requests = (*self._engine.under_way, *self._engine.hooks.in_place)
-        return state in self._waiting or any(self.in_memory(each.url) is state for each in requests)
+    # The files.
+
+    def shared(self, copy: Copy) -> tuple[Copy, Facts | None]:
+        """Return *copy*, and the facts in its file. None if no loaded site has the same file.
+
+        The copies of loaded sites share the text of a file.
+        """
+        facts = self._facts.get(copy.body)
+        if facts is None or facts.parser is None:
+            return copy, None
+        loaded = last_copy(facts.known)
+        return replace(copy, body=loaded.body if loaded else copy.body), facts
+
+    def learn(self, state: SiteState, facts: Facts) -> None:
+        """Replace the facts about a site, and keep its file in memory."""
+        self._unload(state)
+        state.learn(facts)
+        copy = last_copy(facts.known)
+        if copy and copy.body:
+            text = self._loaded[state] = copy.body
+            self._users[text] += 1
+            if self._users[text] == 1:
+                self._facts[text] = facts
+                self._left -= _size_of(text)
+            self._evict()
+
+    def use(self, state: SiteState) -> None:
+        """Note that a request was decided by the file of a site."""
+        state.is_used = True
+        if self._left < 0:
+            self._engine.wake()  # the scheduler waits for room, which there may be now
+        if state in self._loaded:
+            self._loaded.move_to_end(state)
+
+    def has_room(self) -> bool:
+        """Return whether files of more sites can be loaded, after an eviction if necessary."""
+        if self._left < 0:
+            self._evict()
+        return self._left >= 0
+
+    def _evict(self) -> None:
+        """Unload the least recently used files until there is room. A few are tried."""
+        origins: set[str] | None = None
+        for _ in range(min(_EVICTED_AT_ONCE, len(self._loaded))):
+            if self._left >= 0:
+                break
+            state = next(iter(self._loaded))
+            if origins is None:
+                origins = {_origin_of(each.url) for each in self._engine.active}
+            if self._is_needed(state, origins):
+                self._loaded.move_to_end(state)
+            else:
+                self._unload(state)
+                known = state.known
+                failed = replace(known, stale=None) if isinstance(known, Failure) else None
+                state.learn(state.facts._replace(known=failed, parser=None, watch=None, usage=None))
+
+    def _is_needed(self, state: SiteState, origins: Container[str]) -> bool:
+        name = str(state.site)
+        is_coming = not state.is_used and (name in origins or self._comes_out(name))
+        return is_coming or state in self._waiting
+
+    def _unload(self, state: SiteState) -> None:
+        text = self._loaded.pop(state, None)
+        if text is None:
+            return
+        self._users[text] -= 1
+        if not self._users[text]:
+            del self._users[text], self._facts[text]
+            self._left += _size_of(text)
+
+
+def _size_of(text: bytes) -> int:
+    return _FILE_FACTOR * len(text) + _FILE_BYTES
 
 
 def _origin_of(url: str) -> str:

@@ -353,6 +353,7 @@ class Sites:
         self.busy()
         self._refuse_in_place()
         self.ahead.close()
+        self.retriever.limiter.close()
         tasks = list(self._tasks)
         for task in tasks:  # only once: a cancelled task still releases its claim
             task.cancel()

@@ -21,7 +21,7 @@ from scrapy.utils.asyncio import CallLaterResult
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure as TwistedFailure
 
-from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.access import Known, last_copy
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.hazard import Cause, Watch
 from scrapy_koster.protocol.policy import Policy
@@ -60,7 +60,8 @@ class SiteState:
     A field is written only by its owner, except that ``learn`` resets ``delays`` and
     ``until_epoch``:
 
-    - ``facts``: ``learn``, which the retriever calls;
+    - ``facts``, ``digest``: ``learn``, which ``SiteRecords`` and ``Sites`` call;
+    - ``is_used``: ``learn``, ``SiteRecords``;
     - ``step``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``delays``, ``is_delay_logged``: ``pacing.delays``;
     - ``standing``, ``is_deferred``, ``hazards``: the announcer.
@@ -70,6 +71,10 @@ class SiteState:
     facts: Facts = field(default_factory=Facts)
     step: Step = field(default_factory=partial(Ask, None))
     until_epoch: float = 0.0
+    digest: str = ""
+    """The digest of the last copy, also of one that is no longer in memory."""
+    is_used: bool = True
+    """Whether a request was decided by the facts."""
     delays: dict[str, Delay | None] = field(default_factory=dict)
     """The delays in the file, by name of the robot, as far as the file was read for delays."""
     is_delay_logged: bool = False
@@ -88,7 +93,11 @@ class SiteState:
     def learn(self, facts: Facts) -> None:
         """Replace the facts. The step and the delays will be taken from the new facts."""
         self.facts = facts
+        if copy := last_copy(facts.known):
+            self.digest = copy.digest
+        self.is_used = False
         self.delays = {}
+        self.step = Ask(None)  # until the next step is taken
         self.until_epoch = 0.0
 
     def take_step(self, *, now: float, policy: Policy) -> Step:

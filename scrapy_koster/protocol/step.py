@@ -118,10 +118,10 @@ def step_between(failure: Failure, *, now: float, policy: Policy) -> Settled:
 
     A stale copy is obeyed for KOSTER_STALE_IF_ERROR_SECS. Without one, KOSTER_UNAVAILABLE decides.
     """
-    stale = failure.stale
-    if stale is not None and not why_not_obeyed(stale, policy):
-        if _is_fresh(stale, now, policy.stale_if_error_secs):
-            return Obey(stale, min(failure.retry, stale.expires + policy.stale_if_error_secs))
+    stale, longer_secs = failure.stale, policy.stale_if_error_secs
+    is_usable = stale is not None and _is_fresh(stale, now, longer_secs)
+    if stale is not None and is_usable and not why_not_obeyed(stale, policy):
+        return Obey(stale, min(failure.retry, stale.expires + longer_secs))
     passes = policy.unavailable is Unavailable.ALLOW and not failure.is_defect
     return Pass(failure, failure.retry) if passes else Refuse(failure, failure.retry)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.access import Known, last_copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.latest import supersedes
 from scrapy_koster.storage.port import Setting, Settings, StorageError
 
+_VALUE_BYTES = 250
+
 
 class MemoryStorage:
-    """Keeps at most *sites* sites; the least recently used is evicted first.
+    """Keeps copies of at most *most* bytes; the least recently used is evicted first.
 
     No other process shares this storage, so it has no claims (``Claiming``) and no visits
     (``Pacing``): the crawl itself fetches a robots.txt once, and keeps delays.
@@ -20,18 +22,18 @@ class MemoryStorage:
 
     blocking: ClassVar[bool] = False
     SETTINGS: ClassVar[Mapping[str, Setting]] = {
-        "KOSTER_MEMORY_SITES": Setting.whole(10000, least=1)
+        "KOSTER_MEMORY_BYTES": Setting.whole(64_000_000, least=1)
     }
 
-    def __init__(self, sites: int, robot: str = "") -> None:
-        self._sites = sites
+    def __init__(self, most: int, robot: str = "") -> None:
+        self._left = most
         self._robot = robot
         self._known: dict[Site, Known] | None = {}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> MemoryStorage:
-        """Return a storage for at most KOSTER_MEMORY_SITES sites."""
-        return cls(settings["KOSTER_MEMORY_SITES"], settings.get("ROBOTSTXT_USER_AGENT") or "")
+        """Return a storage for at most KOSTER_MEMORY_BYTES."""
+        return cls(settings["KOSTER_MEMORY_BYTES"], settings.get("ROBOTSTXT_USER_AGENT") or "")
 
     def get(self, site: Site) -> Known | None:
         """Return the copy or failure of *site*, or None. *site* becomes the most recently used."""
@@ -44,10 +46,13 @@ class MemoryStorage:
     def put(self, site: Site, copy: Known) -> None:
         """Store *copy* if it ``supersedes`` the stored value."""
         known = self._open()
-        old = known.pop(site, None)
-        known[site] = copy if old is None or supersedes(copy, old) else old
-        if len(known) > self._sites:
-            del known[next(iter(known))]
+        old = known.get(site)
+        if old is not None:
+            self.forget(site)
+        known[site] = new = copy if old is None or supersedes(copy, old) else old
+        self._left -= _size_of(new)
+        while self._left < 0 and len(known) > 1:
+            self.forget(next(iter(known)))
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over the sites that are stored at the time of the call."""
@@ -59,7 +64,10 @@ class MemoryStorage:
 
     def forget(self, site: Site) -> bool:
         """Forget *site*. Return False if *site* was not stored."""
-        return self._open().pop(site, None) is not None
+        if (found := self._open().pop(site, None)) is None:
+            return False
+        self._left += _size_of(found)
+        return True
 
     def close(self) -> None:
         """Forget the stored sites. Later calls raise StorageError."""
@@ -69,3 +77,9 @@ class MemoryStorage:
         if self._known is None:
             raise StorageError("the storage is closed: open a new one")
         return self._known
+
+
+def _size_of(known: Known) -> int:
+    """Return about the bytes of *known* in memory, without the text of a file in use."""
+    copy = last_copy(known)
+    return _VALUE_BYTES + (len(copy.body) if copy else 0)

@@ -671,7 +671,7 @@ def test_cache_makes_no_file_and_tells_of_one_that_fails(robots: Robots, tmp_pat
         ("cache", "the following arguments are required: list|show|forget"),
         ("cache show ftp://a/", "not an http or https URL: 'ftp://a/'"),
         ("cache forget", "give --all, or the sites to forget"),
-        ("cache list -s KOSTER_MEMORY_SITES=x", "Invalid KOSTER_MEMORY_SITES: 'x' is not a whole"),
+        ("cache list -s KOSTER_MEMORY_BYTES=x", "Invalid KOSTER_MEMORY_BYTES: 'x' is not a whole"),
     ],
 )
 def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:

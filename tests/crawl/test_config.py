@@ -43,7 +43,8 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_PARSER", KosterRobotParser, "parser", KosterRobotParser),
     ("KOSTER_PARSER", KosterRobotParser, "parser_is_chosen", True),
     ("KOSTER_STORAGE", "scrapy_koster.storage.memory.MemoryStorage", "storage", MemoryStorage),
-    ("KOSTER_MEMORY_SITES", "1", "memory_sites", 1),
+    ("KOSTER_MEMORY_BYTES", "1", "memory_bytes", 1),
+    ("KOSTER_CONCURRENT_FETCHES", "1", "concurrent_fetches", 1),
     ("KOSTER_SQLITE_PATH", Path("/a/b"), "sqlite_path", "/a/b"),
     ("KOSTER_TIMEOUT_SECS", "0.5", "timeout_secs", 0.5),
     ("KOSTER_REDIRECT_MAX", 0, "redirect_max", 0),
@@ -143,7 +144,7 @@ def test_a_wrong_value_is_named_and_a_right_one_shown(name: str, value: Any) -> 
     [
         ("KOSTER_TIMEOUT", "Did you mean KOSTER_TIMEOUT_SECS?"),
         ("KOSTER_EXPIRE_SECS", "Did you mean KOSTER_EXPIRY_SECS?"),
-        ("KOSTER_MEMORY_SITE", "Did you mean KOSTER_MEMORY_SITES?"),
+        ("KOSTER_MEMORY_BYTE", "Did you mean KOSTER_MEMORY_BYTES?"),
         ("KOSTER_ENABLED", "Use ROBOTSTXT_OBEY to enable or disable scrapy-koster."),
         ("KOSTER_THE_QUICK_BROWN_FOX", "Remove it."),
     ],

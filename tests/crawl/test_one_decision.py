@@ -112,6 +112,12 @@ def said(verdict: Verdict) -> tuple[Any, ...]:
     return verdict.ground, verdict.line, verdict.section, verdict.spelling, str(verdict)
 
 
+async def checked(asked: Asked, request: Request) -> None:
+    """Check *request* as it is sent. It may have been changed since its decision."""
+    if (waits_for := asked.middleware.enforcement.check_before_sending(request)) is not None:
+        await waits_for
+
+
 async def answers(asked: Asked, url: str) -> dict[str, Any]:
     """What each of those who ask is told about *url*: None if it is allowed."""
     parts, middleware = asked.parts, asked.middleware
@@ -132,7 +138,7 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
         await middleware.process_request(request)
 
     async def sent() -> None:  # even if a subclass has ignored the error of process_request
-        middleware.enforcement.check_before_sending(request)
+        await checked(asked, request)
 
     async def ended_there() -> None:
         await middleware.process_response(Request("http://b.example/"), Response(url))
@@ -146,7 +152,6 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
         else:
             found[name] = None
     if not isinstance(state.known, Copy):
-        del found["sent"]  # a site that has failed since was open when its requests were decided
         assert middleware.is_allowed(url) in (None, found["explain"] is None)
         return found
     if url.endswith("/robots.txt"):
@@ -173,12 +178,12 @@ async def test_whoever_asks_is_told_the_same(crawl: Crawl, name: str) -> None:
 
 async def test_an_override_can_end_before_sending(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = await begun("overrides")
-    request, enforcement = Request(f"{SITE}/private/x"), asked.middleware.enforcement
+    request = Request(f"{SITE}/private/x")
     await asked.middleware.process_request(request)
-    enforcement.check_before_sending(request)
-    monkeypatch.setattr(enforcement, "_epoch", lambda: 4e10)
+    await checked(asked, request)
+    monkeypatch.setattr(asked.middleware.enforcement, "_epoch", lambda: 4e10)
     with pytest.raises(IgnoreRequest):
-        enforcement.check_before_sending(request)
+        await checked(asked, request)
     await asked.parts.sites.close()
 
 
@@ -195,7 +200,7 @@ async def test_the_last_copy_decides_before_sending_if_its_site_fails(
     assert state is not None
     state.learn(Facts(known=Failure("HTTP 503", 1, now, now, now + 60, copy)))
     with nullcontext() if is_open else pytest.raises(RobotsForbidden):
-        asked.middleware.enforcement.check_before_sending(Request(f"{SITE}/x"))
+        await checked(asked, Request(f"{SITE}/x"))
     await asked.parts.sites.close()
 
 

@@ -273,7 +273,7 @@ async def test_sites_that_leave_the_memory_while_their_requests_wait(
     for site in sites:
         site.robots = robots()
     urls = [site.url("/page") for site in sites]
-    for settings in (OBEY, OBEY | {"KOSTER_MEMORY_SITES": 2}):
+    for settings in (OBEY, OBEY | {"KOSTER_MEMORY_BYTES": 8_000}):
         result = await crawl(urls=urls, settings=settings)
         assert sorted(result.fetched) == sorted(urls)
     assert all(site.asked("/robots.txt") == 1 for site in sites)

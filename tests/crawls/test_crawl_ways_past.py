@@ -27,7 +27,8 @@ BASE: dict[str, Any] = {
     "KOSTER_IDLE_LIMIT_SECS": 0,
 }
 OTHERS: dict[str, Any] = {
-    "KOSTER_MEMORY_SITES": 1,
+    "KOSTER_MEMORY_BYTES": 1,
+    "KOSTER_CONCURRENT_FETCHES": 1,
     "KOSTER_SQLITE_PATH": None,  # as it is in the tests
     "KOSTER_REDIS_URL": "redis://nosuch-host.invalid:1/1",
     "KOSTER_REDIS_PREFIX": "other",

@@ -18,7 +18,7 @@ IMPLEMENTATIONS = {
     "redis": "scrapy_koster.storage.redis.RedisStorage",
 }
 SHARED = [name for name in IMPLEMENTATIONS if name != "memory"]
-SITES = 200
+MEMORY_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Place:
 
     name: str
     sqlite_path: str
-    memory_sites: int = SITES
+    memory_bytes: int = MEMORY_BYTES
     redis_url: str = "redis://127.0.0.1:6379/0"
     redis_prefix: str = "koster"
     redis_ttl_secs: int = 3600

@@ -36,7 +36,8 @@ WRONG = {
     "KOSTER_PARSER": (*NOT_CLASSES, dict, "scrapy_koster.storage.memory.MemoryStorage"),
     "KOSTER_STORAGE": (*NOT_CLASSES, dict, "scrapy_koster.KosterRobotParser"),
     "KOSTER_SQLITE_PATH": ("", 3, b"x"),
-    "KOSTER_MEMORY_SITES": (0, *NOT_WHOLE),
+    "KOSTER_MEMORY_BYTES": (0, *NOT_WHOLE),
+    "KOSTER_CONCURRENT_FETCHES": (0, *NOT_WHOLE),
     "KOSTER_REDIS_URL": (
         *("", 3, b"redis://a", "127.0.0.1:6379", "http://a", "redis:", "redis://", "redis://:1"),
         *("redis://a:b", "redis://a:70000", "redis://a/b", "redis://a/0/1", "redis://[a"),

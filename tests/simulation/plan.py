@@ -95,7 +95,7 @@ def settings(chance: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         "KOSTER_EXPIRY_MIN_SECS": pick((0, 0, 5)),
         "KOSTER_EXPIRY_MAX_SECS": 2000,
         "KOSTER_RESTRICTED_EXPIRY_SECS": pick((10, 1000)),
-        "KOSTER_MEMORY_SITES": pick((3, 10000, 10000)),
+        "KOSTER_MEMORY_BYTES": pick((12_000, 64_000_000, 64_000_000)),
         "ROBOTSTXT_USER_AGENT": "figtree",
     }
     return scrapys, kosters

@@ -24,7 +24,7 @@ from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.downloader import checking_downloader
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
-from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, Sockets
+from scrapy_koster.crawl.fetching.lookahead import FetchLimiter, LookaheadLimit
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.protocol.access import Failure
@@ -181,8 +181,8 @@ class ProcessClock(Clock):
 class WatchedSites(SiteRecords):
     """The real ones; the process keeps those that it has met."""
 
-    def __init__(self, process: Process, limit: int, engine: Any, waiting: Any) -> None:
-        super().__init__(limit, engine, waiting)
+    def __init__(self, process: Process, *given: Any) -> None:
+        super().__init__(*given)
         self._met = process.states
 
     def state_of(self, url: str) -> SiteState | None:
@@ -321,10 +321,12 @@ class Process:
                 chance=history.chance.random,
                 records=partial(WatchedSites, self),
                 fetcher=WatchedFetcher,
-                lookahead=lambda clock, has_room, _young, _waiting, served: LookaheadLimit(
-                    clock, has_room, history.first, history.waiting, served
+                lookahead=lambda clock, has_room, has_memory, _young, _waiting, served: (
+                    LookaheadLimit(
+                        clock, has_room, has_memory, history.first, history.waiting, served
+                    )
                 ),
-                sockets=lambda _: Sockets(history.sockets),
+                limiter=lambda clock, young, _: FetchLimiter(clock, young, history.sockets),
                 parked=WatchedParked,
             ),
         )

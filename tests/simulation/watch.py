@@ -287,10 +287,9 @@ class Watch:
         if is_asked and self._has_requests(process) and not engine.needs_backout():
             self.broken("nothing waits that could go", process, "requests in the queue")
         sites = process.sites
-        of = sites.retriever.sockets
         attempts = [state for state, each in sites.served.items() if each.timer is None]
-        if sum(each.limit - each.tokens for each in (of._new, of._failed)) > len(attempts):
-            self.broken("nothing is left at the end", process, "a socket that nobody has")
+        if sites.retriever.limiter._running.total() > len(attempts):
+            self.broken("nothing is left at the end", process, "a fetch that nobody makes")
         self._counts(process, sites)
         for state in sites.records:
             if self._has_waiting(process, state) and state not in attempts:
@@ -318,9 +317,12 @@ class Watch:
         for state, waiting in sites.served.items():
             if waiting.timer and not sites.waiting_for(state):
                 self.broken("nothing waits that could go", process, f"for nobody: {state.site}")
-        is_full, secs = ahead.is_full, YOUNG_SECS + _LATE_SECS
+        has_memory, is_full, secs = ahead.has_memory(), ahead.is_full, YOUNG_SECS + _LATE_SECS
         late = [state for state, since in ahead._young.items() if self._now > since + secs]
-        if is_full and len(ahead.waiting) < ahead.waiting_limit and late:
+        if not has_memory:
+            if not (process.parts.parked.has_next or process.crawler.engine.downloader.active):
+                self.broken("nothing waits that could go", process, "memory that nobody uses")
+        elif is_full and len(ahead.waiting) < ahead.waiting_limit and late:
             self.broken("nothing waits that could go", process, f"behind late sites: {late}")
 
     @staticmethod

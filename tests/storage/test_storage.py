@@ -173,7 +173,7 @@ def test_a_value_that_would_not_be_read_back_is_not_stored(name: str, tmp_path: 
 
 
 def test_memory_gives_up_the_least_recently_used() -> None:
-    storage = MemoryStorage(2)
+    storage = MemoryStorage(600)
     storage.put(A, COPY)
     storage.put(B, COPY)
     storage.get(A)

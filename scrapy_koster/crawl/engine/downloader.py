@@ -53,7 +53,8 @@ class _CheckedHandlers:
         """
         # The check comes last, because the robots.txt may change during the wait for a turn.
         async with self._hooks.visit(request) or nullcontext():
-            self._hooks.check(request)
+            if (checked := self._hooks.check(request)) is not None:
+                await checked
             response: Response = await self._sent_by.download_request_async(request)
             return response
 

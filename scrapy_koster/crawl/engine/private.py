@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -49,8 +49,11 @@ def dupefilter_of(scheduler: Any) -> Any:
 class SendingHooks:
     """Functions for requests that are about to be sent, and the requests that wait in place."""
 
-    check: Callable[[Request], object] = lambda _: None
-    """Raises IgnoreRequest for a request that has become forbidden. Set by KosterMiddleware."""
+    check: Callable[[Request], Awaitable[None] | None] = lambda _: None
+    """Raises IgnoreRequest for a request that has become forbidden, or returns an awaitable.
+
+    Set by KosterMiddleware.
+    """
     visit: Callable[[Request], Within] = lambda _: None
     """Returns the context in which a request is sent. Set by the pacer."""
     are_called: bool = False
@@ -104,8 +107,13 @@ class Engine:
     @property
     def under_way(self) -> Collection[Request]:
         """The requests that use a place of the downloader: in middlewares, in a slot, or sent."""
+        return self.active - self.hooks.in_place.keys() if self.hooks.frees_places else self.active
+
+    @property
+    def active(self) -> set[Request]:
+        """The requests in the downloader, also those that wait in place."""
         active: set[Request] = self._crawler.engine.downloader.active
-        return active - self.hooks.in_place.keys() if self.hooks.frees_places else active
+        return active
 
     def wake(self) -> None:
         """Make the engine call the scheduler soon, not only after a download or five seconds."""

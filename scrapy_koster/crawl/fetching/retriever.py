@@ -18,10 +18,11 @@ from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED, Engine
 from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import CLAIM_SPARE_SECS, Fetcher
-from scrapy_koster.crawl.fetching.lookahead import Sockets
+from scrapy_koster.crawl.fetching.lookahead import FetchLimiter
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.robot import Robot
+from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import Facts, SiteState, Waiting
 from scrapy_koster.protocol.access import (
     Answer,
@@ -66,7 +67,8 @@ class Retriever:
     chance: Callable[[], float]
     fetcher: Fetcher
     store: StorageCalls
-    sockets: Sockets
+    records: SiteRecords
+    limiter: FetchLimiter
     turn_to_ask: Callable[[SiteState, Callable[[], Awaitable[object]]], Awaitable[object]]
     """Waits for the turn of a site's host, before each claim. May call the function first."""
     noted_visit: Callable[[SiteState, Known], Awaitable[Known]]
@@ -112,7 +114,7 @@ class Retriever:
         self.announcer.failed(state, error)
         defect = NoAnswer(error_text(error), is_defect=True)
         known = self._after(defect, state.known, self.clock.epoch())
-        self._learn(state, known, state.facts._replace(defect=TwistedFailure(error)))
+        self._learn(state, state.facts._replace(known=known, defect=TwistedFailure(error)))
         assert isinstance(state.known, Failure)
         return state.known
 
@@ -130,8 +132,8 @@ class Retriever:
                 await self.clock.sleep(_LOOK_SECS * (0.5 + self.chance()))
             await self.turn_to_ask(state, partial(self.take_last, state, page))
             try:
-                async with self.sockets.hold(state):
-                    # Claim after the wait for the socket: during a long wait, a claim could expire.
+                async with self.limiter.fetching(state):
+                    # Claim after the wait for the limiter, or the claim could expire meanwhile.
                     if goes_on():
                         held_secs = await self._claimed(state, page)
                     if not goes_on():
@@ -160,21 +162,21 @@ class Retriever:
             known = self.archiver.learnt(attempt)
         self.announcer.learnt(state.site, known, result)
         await self.store.put(state.site, known)
-        self._learn(state, known, await self._read(state, last_copy(known), page))
+        self._learn(state, await self._read(state, known, page))
 
-    def _learn(self, state: SiteState, known: Known, facts: Facts) -> None:
-        """Learn *known*, the result of a fetch, with the *facts* in its file.
+    def _learn(self, state: SiteState, facts: Facts) -> None:
+        """Learn *facts*, the result of a fetch.
 
         A copy, or a failure by which the site is given up, is valid for at least a second. Storing
         and parsing take time: a short life could be over before the waiting requests are decided.
         """
-        now = self.clock.epoch()
+        now, known = self.clock.epoch(), facts.known
         if isinstance(known, Copy):
             if known.expires < now + 1:
                 known = replace(known, expires=now + 1)
-        elif now >= given_up_at(known, policy=self.config.policy):
+        elif known and now >= given_up_at(known, policy=self.config.policy):
             known = replace(known, retry=max(known.retry, now + 1))
-        state.learn(facts._replace(known=known, source=Source.FETCHED))
+        self.records.learn(state, facts._replace(known=known, source=Source.FETCHED))
 
     async def _claimed(self, state: SiteState, page: Request) -> float:
         """Claim the site. Return the remaining seconds of another process's claim, or 0.
@@ -224,26 +226,33 @@ class Retriever:
         source = self.store.source
         if self.archiver is not None:
             known = self.archiver.learnt(Attempt(state.site, known, source.value, now))
-        facts = await self._read(state, last_copy(known), page)
-        state.learn(facts._replace(known=known, source=source))
+        facts = await self._read(state, known, page)
+        self.records.learn(state, facts._replace(source=source))
         if not isinstance(step := self._step(state), Ask):
             self.announcer.learnt(state.site, step.copy if isinstance(step, Obey) else known)
 
-    async def _read(self, state: SiteState, copy: Copy | None, page: Request) -> Facts:
-        """Return the facts in the file of *copy*, or the known facts if the file is unchanged.
+    async def _read(self, state: SiteState, known: Known, page: Request) -> Facts:
+        """Return the facts in the file of *known*. The file is parsed unless it is in memory.
 
-        The facts are empty without a *copy*, or if no rules decide, for example after a 404.
+        Without rules that decide, for example after a 404, *known* is the only fact.
         """
+        copy = last_copy(known)
         if copy is None or standing_of(copy, self.config.policy).ground is not Ground.RULE:
-            return Facts()
-        before = last_copy(state.known)
-        is_same = before and (before.body, before.digest) == (copy.body, copy.digest)
-        if is_same and state.facts.parser is not None:
-            return state.facts
-        self.announcer.odd(state, copy)
+            return Facts(known)
+        copy, facts = self.records.shared(copy)
+        known = replace(known, stale=copy) if isinstance(known, Failure) else copy
+        if state.digest != copy.digest:
+            self.announcer.odd(state, copy)
+        elif facts is not None and state.facts.parser is facts.parser:
+            return facts._replace(known=known, defect=state.facts.defect)
         kind, body = self.config.parser, copy.in_utf8
-        build = partial(build_from_crawler, kind, self.crawler, body)
-        parser: RobotParser = checked_parser(kind, guarded(kind, "from_crawler", build))
+        if facts is None:
+            build = partial(build_from_crawler, kind, self.crawler, body)
+            parser: RobotParser = checked_parser(kind, guarded(kind, "from_crawler", build))
+            watch = watch_of(body, parser)
+        else:
+            assert facts.parser is not None
+            parser, watch = facts.parser, facts.watch
         if self.announcer.has_receivers(robots_parsed):
             await self.crawler.signals.send_catch_log_async(
                 signal=robots_parsed, robotparser=parser, request=page
@@ -255,7 +264,7 @@ class Retriever:
         if is_shown:
             self._show(state.site, copy, parser, usage)
         usage = usage if self.config.usage.is_on else None
-        return Facts(parser=parser, watch=watch_of(body, parser), usage=usage)
+        return Facts(known, parser=parser, watch=watch, usage=usage)
 
     def _show(self, site: Site, copy: Copy, parser: RobotParser, usage: UsageLines | None) -> None:
         """Send the record of the crawl's robot to the receivers of ``signals.robots_read``."""

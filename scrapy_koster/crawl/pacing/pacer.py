@@ -66,6 +66,8 @@ _VISITS = 10
 # The gap of a visit that is recorded before the delay of its host is known.
 _FIRST_SECS = 1.0
 _PARKED = object()
+# Up to this number, hosts are not forgotten.
+_HOSTS_KEPT = 10_000
 
 
 @dataclass(eq=False, slots=True)
@@ -107,7 +109,7 @@ class Pacer:
         self.delay_of = self._delays.of
         self._own_secs = self.crawler.settings.getfloat("DOWNLOAD_DELAY")
         self._hosts: dict[str, Host] = {}
-        self._prune_at = self.config.memory_sites
+        self._prune_at = _HOSTS_KEPT
         self._tell_at = LONG_AGO
         self.is_open = False
 
@@ -165,7 +167,7 @@ class Pacer:
             is_used = host.under_way or host.giving or self._is_awaited(host)
             if not is_used and max(host.next_visit, host.turn_until) + host.gap <= now:
                 del self._hosts[name]
-        self._prune_at = max(self.config.memory_sites, 2 * len(self._hosts))
+        self._prune_at = max(_HOSTS_KEPT, 2 * len(self._hosts))
 
     # Which requests have to wait.
 

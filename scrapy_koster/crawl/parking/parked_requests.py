@@ -113,6 +113,10 @@ class ParkedRequests:
         queue = self._queues.get(name)
         return 0 if queue is None or self._open.get(queue) is False else len(queue.heap)
 
+    def comes_out(self, name: str) -> bool:
+        """Return whether requests in the queue of *name* come out when the downloader has room."""
+        return self._queues.get(name) in self._open
+
     # Requests come out.
 
     def settled(self, state: SiteState, step: Step, *, is_kept: bool) -> None:
