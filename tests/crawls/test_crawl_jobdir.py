@@ -17,6 +17,7 @@ from harness.jobs import ALL, FOLLOWED, OPEN, Job
 from harness.replies import Reply
 from harness.server import Server, Site
 from harness.virtual import time
+from scrapy.http import Response
 
 
 @pytest.fixture
@@ -108,6 +109,27 @@ async def test_start_urls_that_wait_already_are_not_fetched_twice(
     site.robots = OPEN
     job.run(site.urls(21))
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(21))
+
+
+class Polls(RecordingSpider):
+    """Each page yields the page that waits, once more."""
+
+    def page(self, response: Response) -> Any:
+        if not response.url.endswith("/waits"):
+            yield self.ask(response.urljoin("/waits"))
+
+
+@pytest.mark.parametrize(("dupefilter", "pages"), [("BaseDupeFilter", 4), ("RFPDupeFilter", 1)])
+async def test_a_repeat_of_a_request_that_waits_is_crawled_if_the_dupefilter_allows_it(
+    crawl: Crawl, server: Server, jobdir: dict[str, Any], dupefilter: str, pages: int
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    settings = {**jobdir, "DUPEFILTER_CLASS": f"scrapy.dupefilters.{dupefilter}"}
+    await crawl(urls=[site.url("/waits")], settings={**settings, "KOSTER_IDLE_LIMIT_SECS": 1})
+    site.robots = OPEN
+    await crawl(Polls, urls=site.urls(3), settings=settings)
+    assert Counter(site.pages_asked)["/waits"] == pages
 
 
 class Unpickled(RecordingSpider):

@@ -199,7 +199,14 @@ class DeferringScheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         """Pass *request* to the inner scheduler. Return False if *request* is rejected."""
-        return self._scheduler.enqueue_request(request)
+        is_left = self._parked.is_resumed(request)
+        if is_left and (dupefilter := dupefilter_of(self._scheduler)) is not None:
+            # requests.seen of a killed run may lack it. A filter that allows repeats, allows it.
+            dupefilter.request_seen(request)
+        is_accepted = self._scheduler.enqueue_request(request)
+        if is_left and is_accepted:
+            self._parked.add_repeat(request)
+        return is_accepted
 
     def next_request(self) -> Request | None:
         """Return the next request that need not wait, or None. Other requests are parked."""
@@ -232,7 +239,7 @@ class DeferringScheduler(BaseScheduler):
         """
         if self._sites.ahead.is_full or self._parked.is_held:
             return None
-        while (request := self._next_readable()) and self._parked.is_resumed(request):
+        while (request := self._next_readable()) and self._parked.has_twice(request):
             self._log.debug("%(request)s waits already, since the last run", request=request)
         return request
 

@@ -52,8 +52,11 @@ class ParkedFile:
         self._log = Log(__name__, crawler)
         self._path = None if folder is None else folder / NAME
         self._connection: sqlite3.Connection | None = None
-        self._left: frozenset[bytes] = frozenset()
-        """The fingerprints of the requests that the last run has left."""
+        self._left: dict[bytes, int] = {}
+        """The fingerprints of the requests that the last run has left.
+
+        With the number of repeats that this run has queued, which the dupefilter allows.
+        """
         self._failed: dict[str, float] = {}
         """When the site of a queue first failed, in seconds since the epoch."""
         self._unloadable = 0
@@ -86,7 +89,7 @@ class ParkedFile:
             )
             self._disconnect()
             return []
-        self._left = frozenset(fingerprint for *_, fingerprint in found)
+        self._left = dict.fromkeys((fingerprint for *_, fingerprint in found), 0)
         return [(queue, (priority, number)) for queue, priority, number, _ in found]
 
     def failed_since(self, queue: str, since: float) -> float:
@@ -113,11 +116,27 @@ class ParkedFile:
     def is_resumed(self, request: Request) -> bool:
         """Return whether the last run has left the same request in the file.
 
-        If the last run was killed, its queue on disk may contain the request, too. The page must
-        not be fetched twice. A request with ``dont_filter`` is not compared.
+        A request with ``dont_filter`` is not compared.
         """
         left = self._left
         return bool(left) and not request.dont_filter and self._fingerprint(request) in left
+
+    def add_repeat(self, request: Request) -> None:
+        """Note that this run has queued *request*, which the last run has left, once more."""
+        self._left[self._fingerprint(request)] += 1
+
+    def has_twice(self, request: Request) -> bool:
+        """Return whether *request*, from the queue on disk, is in the file, too.
+
+        The queue of a killed run still has requests that were parked. Their pages must not be
+        fetched twice, unless this run has queued them again.
+        """
+        if not self.is_resumed(request):
+            return False
+        fingerprint = self._fingerprint(request)
+        repeats = self._left[fingerprint]
+        self._left[fingerprint] = max(0, repeats - 1)
+        return not repeats
 
     def write(self, queue: str, place: Place, request: Request) -> bool:
         """Write *request*. Return whether *request* could be written."""

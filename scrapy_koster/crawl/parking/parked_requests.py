@@ -45,6 +45,7 @@ class ParkedRequests:
         self._engine = engine
         self._file = file
         self.is_resumed, self.failed_since = file.is_resumed, file.failed_since
+        self.add_repeat, self.has_twice = file.add_repeat, file.has_twice
         settings = crawler.settings
         places = settings.getint("CONCURRENT_REQUESTS")
         self._slot_size = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or places
