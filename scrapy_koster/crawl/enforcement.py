@@ -52,7 +52,7 @@ class Enforcement:
         self._stats = crawler.stats
         self._epoch = parts.clock.epoch
         self._sites = parts.sites
-        self._decided: WeakKeyDictionary[Request, tuple[str, tuple[int, str] | None]] = (
+        self.decided: WeakKeyDictionary[Request, tuple[str, tuple[int, str] | None]] = (
             WeakKeyDictionary()
         )
         """The URL of an allowed request, and the identity of the copy that has decided."""
@@ -99,7 +99,7 @@ class Enforcement:
         if not decision.allowed:
             self._refuse(request, decision.verdict(), state)
         by = _identity(step.copy) if isinstance(step, Obey) else None
-        self._decided[request] = request.url, by
+        self.decided[request] = request.url, by
         return decision
 
     # The checks on the way of a request.
@@ -117,9 +117,9 @@ class Enforcement:
     def check_before_sending(self, request: Request) -> Awaitable[None] | None:
         """Decide again on *request* before sending. If refused, raise an error of ``_refuse``.
 
-        The decision of ``enforce`` stays if neither the URL nor the copy has changed. Otherwise the
-        last copy decides, even if it has expired. Returns an awaitable if there is none: for the
-        URL of another site, which a middleware has set, or for a site that is not in memory.
+        The decision of ``enforce`` stays if neither the URL nor the copy has changed. A new copy
+        decides, even if it has expired since. For a URL without a decision, which a middleware has
+        set, returns an awaitable that waits for the site.
         """
         url = request.url
         state = self._sites.records.state_of(url)
@@ -128,14 +128,13 @@ class Enforcement:
         robot = self._parts.robot.decided_by(request)
         if (refusal := self.refusal_of_host(request, state)) is not None:
             self._enforced(request, state, robot, refusal)
-        copy = copy_in_force(state.known, now=self._epoch(), policy=self._config.policy)
-        decided_url, by = self._decided.get(request, (None, None))
-        is_same = decided_url == url and (copy is None or _identity(copy) == by)
-        if is_same and not self._config.policy.overrides:  # an override can end meanwhile
-            return None
-        if copy is None:
+        decided_url, by = self.decided.get(request, (None, None))
+        if decided_url != url:
             return self._check_after_wait(request, state, robot)
-        self._enforced(request, state, robot, Obey(copy, copy.expires))
+        copy = copy_in_force(state.known, now=self._epoch(), policy=self._config.policy)
+        has_override = bool(self._config.policy.overrides)  # it can end meanwhile
+        if copy is not None and (has_override or _identity(copy) != by):
+            self._enforced(request, state, robot, Obey(copy, copy.expires))
         return None
 
     async def _check_after_wait(self, request: Request, state: SiteState, robot: str) -> None:

@@ -195,12 +195,14 @@ async def test_the_last_copy_decides_before_sending_if_its_site_fails(
     name: str, *, life_secs: int, is_open: bool
 ) -> None:
     asked, now = await begun(name), time()
+    request = Request(f"{SITE}/x")
+    await asked.middleware.process_request(request)
     copy = Copy(f"{SITE}/robots.txt", 403, b"", None, None, now - 60, now + life_secs)
     state = asked.parts.sites.records.state_of(SITE)
     assert state is not None
     state.learn(Facts(known=Failure("HTTP 503", 1, now, now, now + 60, copy)))
     with nullcontext() if is_open else pytest.raises(RobotsForbidden):
-        await checked(asked, Request(f"{SITE}/x"))
+        await checked(asked, request)
     await asked.parts.sites.close()
 
 

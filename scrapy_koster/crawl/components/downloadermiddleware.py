@@ -2,7 +2,6 @@
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
@@ -39,7 +38,9 @@ class KosterMiddleware(Component):
         self._check_settings(crawler)
         if not self._config.dry_run:  # a dry run stops no request
             self._parts.engine.hooks.check = self.enforcement.check_before_sending
-        self._ignores_missing = crawler.settings.getbool("HTTPCACHE_IGNORE_MISSING")
+        self._is_from_cache = all(
+            map(crawler.settings.getbool, ("HTTPCACHE_ENABLED", "HTTPCACHE_IGNORE_MISSING"))
+        )
         self._results: set[type] = set()
         """The types of responses and errors of requests. Response, too, for an allowed request."""
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
@@ -47,30 +48,29 @@ class KosterMiddleware(Component):
         crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
-    async def process_request(self, request: Request) -> Response | None:
+    async def process_request(self, request: Request) -> None:
         """Allow or refuse *request*, after waiting for its robots.txt if necessary.
 
-        Returns the page from the HTTP cache (``_cached``), or None. For a refused request,
-        raises an error of ``Enforcement.enforce``.
+        For a refused request, raises an error of ``Enforcement.enforce``.
         """
         if request.meta.get("dont_obey_robotstxt"):
             if not is_for_robots_txt(request):
                 self._sites.busy()
                 self.enforcement.note_exempt(request)
-            return None
+            return
         state = self._sites.records.state_of(request.url)
         if state is None:
-            return None
+            return
         robot = self._parts.robot.name_of(request)
-        page = self._cached(request) if self._ignores_missing else None
         step: Step | None = self.enforcement.refusal_of_host(request, state)
-        if step is None and page is None:
-            step = await self._wait(request, state, robot)
+        if step is None and self.replays:
+            step = await self._last_step(state, request)
         elif step is None:
-            step = await self._settled(state, request, cached=True)
+            step = await self._wait(request, state, robot)
         self.enforcement.enforce(request, state, robot, step)
+        if self.replays:  # a request that is sent all the same is decided then
+            self.enforcement.decided.pop(request, None)
         self._results.add(Response)  # even if another middleware drops it
-        return page
 
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Step:
         """Return the step for *request*, after a wait for the site and for the turn of its host."""
@@ -101,7 +101,9 @@ class KosterMiddleware(Component):
         if url.partition("#")[0] != asked and not request.meta.get("dont_obey_robotstxt"):
             state = self._sites.records.state_of(url)
             if state is not None and not is_robots_txt(url):
-                step = await self._settled(state, request, cached="cached" in response.flags)
+                is_cached = self.replays and "cached" in response.flags
+                last = self._last_step if is_cached else self._sites.wait
+                step = await last(state, request)
                 self.enforcement.check_final_url(request, url, state, step)
         return response
 
@@ -123,51 +125,26 @@ class KosterMiddleware(Component):
         if not is_for_robots_txt(request):
             self._results.add(type(result))
 
-    # Crawls from the HTTP cache (HTTPCACHE_IGNORE_MISSING). For a page that comes from the cache,
-    # no request is sent to the site, not even for the robots.txt: the last copy decides, even if
-    # expired. A page that is missing in the cache is not fetched.
-    #
-    # Some requests still go to the network: with dont_cache in the meta, with a scheme in
-    # HTTPCACHE_IGNORE_SCHEMES, or for pages that HTTPCACHE_POLICY revalidates. These requests obey
-    # robots.txt as always. To tell them apart, the cache is read before the decision.
+    # Crawls from the HTTP cache.
 
     @property
-    def cache(self) -> HttpCacheMiddleware | None:
-        """Scrapy's HTTP cache, or None if this is no crawl from the cache.
+    def replays(self) -> bool:
+        """Whether pages come from Scrapy's HTTP cache (HTTPCACHE_IGNORE_MISSING).
 
-        Also None if a subclass of HttpCacheMiddleware replaces ``process_request``.
+        No robots.txt is fetched for them: the last copy decides, even if expired. A request that
+        goes to the network all the same, for example with ``dont_cache``, is decided when it is
+        sent, as in another crawl. So this needs our downloader.
         """
-        if self._ignores_missing:
-            cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
-            if cache and type(cache).process_request is HttpCacheMiddleware.process_request:
-                return cache
-        return None
+        return self._is_from_cache and self._parts.engine.hooks.are_called
 
-    def _cached(self, request: Request) -> Response | None:
-        """Return the page in the cache, or None if *request* goes to the network.
-
-        Raises IgnoreRequest if the page is missing in the cache.
-        """
-        found = (cache := self.cache) and cache.process_request(request)
-        if not isinstance(found, Response):
-            return None
+    async def _last_step(self, state: SiteState, request: Request) -> Settled:
+        """Return the step by the last copy, in memory or stored. Without a copy, it is Pass."""
         if self._log.is_first("replay"):
             self._log.info(
                 "HTTPCACHE_IGNORE_MISSING is set: pages come from the HTTP cache, and no robots.txt"
                 " is fetched. The last stored copy decides, even if it has expired. Pages of a site"
                 " without a copy are allowed"
             )
-        return found
-
-    async def _settled(self, state: SiteState, request: Request, *, cached: bool) -> Settled:
-        """Return the step by which *request* is decided. Waits for the site if necessary.
-
-        With *cached*, in a crawl from the cache, the step is Obey with the last copy, from memory
-        or from the storage, or Pass if there is no copy to obey. Then ParserDefectError is raised
-        if KOSTER_PARSER fails.
-        """
-        if not cached or self.cache is None:
-            return await self._sites.wait(state, request)
         if state.known is None:
             await self._sites.retriever.take_last(state, request)
         now, copy = self._parts.clock.epoch(), last_copy(state.known)
@@ -209,7 +186,7 @@ class KosterMiddleware(Component):
         if state is None:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(f"{state.site}/")
-        step = await self._settled(state, request, cached=True)
+        step = await (self._last_step if self.replays else self._sites.wait)(state, request)
         if not isinstance(step, Obey):  # the sitemaps are unknown, whatever KOSTER_UNAVAILABLE is
             refusal = Refuse(step.failure, 0.0)
             decision = self.enforcement.decide(request, state, self._parts.robot.name, refusal)
@@ -268,7 +245,7 @@ class KosterMiddleware(Component):
                     site=override.site,
                     override=override,
                 )
-        if self.cache is None:
+        if not self.replays:
             self._sites.open()
         hooks = parts.engine.hooks
         hooks.frees_places = parts.parked.is_open and hooks.are_called
@@ -282,7 +259,7 @@ class KosterMiddleware(Component):
             self._log.warning(
                 'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect in this crawl: use %(needed)s',
                 choice=self._config.pace.choice.value,
-                needed=missing if self.cache is None else "HTTPCACHE_IGNORE_MISSING = False",
+                needed=missing if not self.replays else "HTTPCACHE_IGNORE_MISSING = False",
             )
 
     def _spider_error(self, response: object) -> None:

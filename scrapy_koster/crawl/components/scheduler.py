@@ -87,7 +87,7 @@ class DeferringScheduler(BaseScheduler):
         opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
         check_internals(self._crawler)
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
-        if middleware is not None and middleware.cache is None:
+        if middleware is not None and not middleware.replays:
             is_by_hand = self._parts.engine.is_by_hand
             self._parked.open(is_kept=self._is_kept and not is_by_hand)
             if is_by_hand:
