@@ -66,7 +66,10 @@ class Assembly:
         self.parked = parts.parked(crawler, file=ParkedFile(crawler, self.folder), engine=engine)
         store = parts.store(crawler, config)
         served: dict[SiteState, Waiting] = {}
-        records = parts.records(config.memory_bytes, engine, self.parked.comes_out, served)
+        places = crawler.settings.getint("CONCURRENT_REQUESTS")
+        records = parts.records(
+            config.memory_bytes, 2 * places, engine, self.parked.comes_out, served
+        )
         self.pacer = Pacer(
             crawler=crawler,
             config=config,
@@ -76,7 +79,6 @@ class Assembly:
             store=store,
             parked=self.parked,
         )
-        places = crawler.settings.getint("CONCURRENT_REQUESTS")
         most = config.concurrent_fetches or socket_limit()
         retriever = Retriever(
             crawler=crawler,

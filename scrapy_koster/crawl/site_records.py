@@ -23,20 +23,22 @@ class SiteRecords:
 
     Beyond *most* (KOSTER_MEMORY_BYTES), the least recently used file is unloaded: its site is
     unknown again, and the next request loads the copy from the storage. Sites with the same file
-    share one. A site stays loaded while requests wait for it (*waiting*), and until one of the
-    requests for which it was loaded is decided. So each load decides a request, and a crawl of more
-    sites than its memory has room for goes on.
+    share one. A file stays while it is needed: while requests wait for its site (*waiting*), come
+    out of the scheduler (*comes_out*), or are in the downloader. So a crawl of more sites than its
+    memory has room for goes on: it takes no new sites until the loaded ones have made room, but for
+    *least* sites.
     """
 
     def __init__(
         self,
         most: int,
+        least: int,
         engine: Engine,
         comes_out: Callable[[str], bool],
         waiting: Container[SiteState],
     ) -> None:
-        """*comes_out* returns whether parked requests of a site come out."""
         self._left = most
+        self._least = least
         self._engine = engine
         self._comes_out = comes_out
         self._waiting = waiting
@@ -109,7 +111,6 @@ class SiteRecords:
 
     def use(self, state: SiteState) -> None:
         """Note that a request was decided by the file of a site."""
-        state.is_used = True
         if self._left < 0:
             self._engine.wake()  # the scheduler waits for room, which there may be now
         if state in self._loaded:
@@ -119,7 +120,7 @@ class SiteRecords:
         """Return whether files of more sites can be loaded, after an eviction if necessary."""
         if self._left < 0:
             self._evict()
-        return self._left >= 0
+        return self._left >= 0 or len(self._loaded) < self._least
 
     def _evict(self) -> None:
         """Unload the least recently used files until there is room. A few are tried."""
@@ -140,8 +141,7 @@ class SiteRecords:
 
     def _is_needed(self, state: SiteState, origins: Container[str]) -> bool:
         name = str(state.site)
-        is_coming = not state.is_used and (name in origins or self._comes_out(name))
-        return is_coming or state in self._waiting
+        return state in self._waiting or name in origins or self._comes_out(name)
 
     def _unload(self, state: SiteState) -> None:
         text = self._loaded.pop(state, None)

@@ -61,7 +61,6 @@ class SiteState:
     ``until_epoch``:
 
     - ``facts``, ``digest``: ``learn``, which ``SiteRecords`` and ``Sites`` call;
-    - ``is_used``: ``learn``, ``SiteRecords``;
     - ``step``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``delays``, ``is_delay_logged``: ``pacing.delays``;
     - ``standing``, ``is_deferred``, ``hazards``: the announcer.
@@ -73,8 +72,6 @@ class SiteState:
     until_epoch: float = 0.0
     digest: str = ""
     """The digest of the last copy, also of one that is no longer in memory."""
-    is_used: bool = True
-    """Whether a request was decided by the facts."""
     delays: dict[str, Delay | None] = field(default_factory=dict)
     """The delays in the file, by name of the robot, as far as the file was read for delays."""
     is_delay_logged: bool = False
@@ -95,7 +92,6 @@ class SiteState:
         self.facts = facts
         if copy := last_copy(facts.known):
             self.digest = copy.digest
-        self.is_used = False
         self.delays = {}
         self.step = Ask(None)  # until the next step is taken
         self.until_epoch = 0.0

@@ -115,8 +115,9 @@ class ParkedRequests:
         return 0 if queue is None or self._open.get(queue) is False else len(queue.heap)
 
     def comes_out(self, name: str) -> bool:
-        """Return whether requests in the queue of *name* come out when the downloader has room."""
-        return self._queues.get(name) in self._open
+        """Return whether requests in the queue of *name* come out as soon as the downloader can."""
+        queue = self._queues.get(name)
+        return queue is not None and queue in self._open and self._has_room(queue)
 
     # Requests come out.
 
