@@ -67,9 +67,8 @@ class Assembly:
         store = parts.store(crawler, config)
         served: dict[SiteState, Waiting] = {}
         places = crawler.settings.getint("CONCURRENT_REQUESTS")
-        records = parts.records(
-            config.memory_bytes, 2 * places, engine, self.parked.comes_out, served
-        )
+        comes_out, rests = self.parked.comes_out, self.parked.waiting_in
+        records = parts.records(config.memory_bytes, 2 * places, engine, comes_out, rests, served)
         self.pacer = Pacer(
             crawler=crawler,
             config=config,

@@ -23,10 +23,11 @@ class SiteRecords:
 
     Beyond *most* (KOSTER_MEMORY_BYTES), the least recently used file is unloaded: its site is
     unknown again, and the next request loads the copy from the storage. Sites with the same file
-    share one. A file stays while it is needed: while requests wait for its site (*waiting*), come
-    out of the scheduler (*comes_out*), or are in the downloader. So a crawl of more sites than its
-    memory has room for goes on: it takes no new sites until the loaded ones have made room, but for
-    *least* sites.
+    share one. A file stays while it is needed: while requests wait for its site (*waiting*) or for
+    the next visit to its host (*rests*), come out of the scheduler (*comes_out*), or are in the
+    downloader. So a crawl of more sites than its memory has room for goes on: it takes no new
+    sites until the loaded ones have made room, but for *least* sites. Hosts that rest may rest for
+    hours, and hold up nobody: their files come on top.
     """
 
     def __init__(
@@ -34,13 +35,14 @@ class SiteRecords:
         most: int,
         least: int,
         engine: Engine,
-        comes_out: Callable[[str], bool],
+        comes_out: Callable[[str], object],
+        rests: Callable[[str], object],
         waiting: Container[SiteState],
     ) -> None:
         self._left = most
         self._least = least
         self._engine = engine
-        self._comes_out = comes_out
+        self._comes_out, self._rests = comes_out, rests
         self._waiting = waiting
         self._states: dict[str, SiteState] = {}
         """The states by origin, without a default port, the oldest first."""
@@ -118,12 +120,15 @@ class SiteRecords:
 
     def has_room(self) -> bool:
         """Return whether files of more sites can be loaded, after an eviction if necessary."""
-        if self._left < 0:
-            self._evict()
-        return self._left >= 0 or len(self._loaded) < self._least
+        is_used = self._left < 0 and self._evict()
+        return self._left >= 0 or len(self._loaded) < self._least or not is_used
 
-    def _evict(self) -> None:
-        """Unload the least recently used files until there is room. A few are tried."""
+    def _evict(self) -> bool:
+        """Unload the least recently used files until there is room. A few are tried.
+
+        Returns whether one of these will make room soon: its host does not rest.
+        """
+        is_used = False
         origins: set[str] | None = None
         for _ in range(min(_EVICTED_AT_ONCE, len(self._loaded))):
             if self._left >= 0:
@@ -131,7 +136,10 @@ class SiteRecords:
             state = next(iter(self._loaded))
             if origins is None:
                 origins = {_origin_of(each.url) for each in self._engine.active}
-            if self._is_needed(state, origins):
+            if self._is_used(state, origins):
+                is_used = True
+                self._loaded.move_to_end(state)
+            elif self._rests(state.site.host):
                 self._loaded.move_to_end(state)
             else:
                 self._unload(state)
@@ -139,7 +147,9 @@ class SiteRecords:
                 failed = replace(known, stale=None) if isinstance(known, Failure) else None
                 state.learn(state.facts._replace(known=failed, parser=None, watch=None, usage=None))
 
-    def _is_needed(self, state: SiteState, origins: Container[str]) -> bool:
+        return is_used
+
+    def _is_used(self, state: SiteState, origins: Container[str]) -> object:
         name = str(state.site)
         return state in self._waiting or name in origins or self._comes_out(name)
 
