@@ -331,7 +331,7 @@ def _outage(crawls: Crawls, rounds: int) -> Table:
         f"A queue of {DOWN:,} sites in an outage, after {DOWN_SECS:.0f} s of CPU time",
         ("the sites", "memory, healthy = 1", "MB", "attempts at once"),
         rows,
-        "The default settings: KOSTER_MEMORY_SITES is 10,000.",
+        "The default settings: KOSTER_MEMORY_BYTES is 64 MB.",
         ["memory within 1.5 times that with healthy sites"] if unmet else [],
     )
 

@@ -159,7 +159,7 @@ def _many() -> Table:
         web.delays = {_host(site): 3600.0 for site in sites}
         urls = [f"{site}/page" for site in sites]
         settings = {**OBEY, "KOSTER_CRAWL_DELAY_MAX_SECS": 3600, "CONCURRENT_REQUESTS": 64}
-        with _running(urls, {**settings, "KOSTER_MEMORY_SITES": 2 * HOSTS}) as process:
+        with _running(urls, settings) as process:
             _until(lambda: len(web.robots) == HOSTS, process)
             time.sleep(15)  # the pages are parked by then
             before = _cpu_secs(process)

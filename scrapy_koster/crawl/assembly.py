@@ -67,8 +67,14 @@ class Assembly:
         store = parts.store(crawler, config)
         served: dict[SiteState, Waiting] = {}
         places = crawler.settings.getint("CONCURRENT_REQUESTS")
-        comes_out, rests = self.parked.comes_out, self.parked.waiting_in
-        records = parts.records(config.memory_bytes, 2 * places, engine, comes_out, rests, served)
+        records = parts.records(
+            most=config.memory_bytes,
+            least=2 * places,
+            engine=engine,
+            comes_out=self.parked.comes_out,
+            rests=self.parked.waiting_in,
+            waiting=served,
+        )
         self.pacer = Pacer(
             crawler=crawler,
             config=config,

@@ -3,7 +3,7 @@
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.states import Facts, SiteState
@@ -18,6 +18,7 @@ _STATES_MAX = 50_000
 _FILE_FACTOR, _FILE_BYTES = 7, 4_000
 
 
+@dataclass(kw_only=True, eq=False)
 class SiteRecords:
     """The states of sites, and the copies and parsed files of at most *most* bytes.
 
@@ -27,23 +28,19 @@ class SiteRecords:
     the next visit to its host (*rests*), come out of the scheduler (*comes_out*), or are in the
     downloader. So a crawl of more sites than its memory has room for goes on: it takes no new
     sites until the loaded ones have made room, but for *least* sites. Hosts that rest may rest for
-    hours, and hold up nobody: their files come on top.
+    hours, and sites that have failed wait: they hold up nobody, and their files come on top.
     """
 
-    def __init__(
-        self,
-        most: int,
-        least: int,
-        engine: Engine,
-        comes_out: Callable[[str], object],
-        rests: Callable[[str], object],
-        waiting: Container[SiteState],
-    ) -> None:
-        self._left = most
-        self._least = least
-        self._engine = engine
-        self._comes_out, self._rests = comes_out, rests
-        self._waiting = waiting
+    most: int
+    least: int
+    engine: Engine
+    comes_out: Callable[[str], object]
+    rests: Callable[[str], object]
+    waiting: Container[SiteState]
+
+    def __post_init__(self) -> None:
+        """Begin without sites."""
+        self._left = self.most
         self._states: dict[str, SiteState] = {}
         """The states by origin, without a default port, the oldest first."""
         self._loaded: OrderedDict[SiteState, bytes] = OrderedDict()
@@ -80,7 +77,7 @@ class SiteRecords:
         if len(self._states) >= _STATES_MAX:
             name, state = next(iter(self._states.items()))
             del self._states[name]
-            if state in self._waiting or state in self._loaded:  # it is not forgotten
+            if state in self.waiting or state in self._loaded:  # it is not forgotten
                 self._states[name] = state
         added = self._states[str(site)] = SiteState(site)
         return added
@@ -114,19 +111,19 @@ class SiteRecords:
     def use(self, state: SiteState) -> None:
         """Note that a request was decided by the file of a site."""
         if self._left < 0:
-            self._engine.wake()  # the scheduler waits for room, which there may be now
+            self.engine.wake()  # the scheduler waits for room, which there may be now
         if state in self._loaded:
             self._loaded.move_to_end(state)
 
     def has_room(self) -> bool:
         """Return whether files of more sites can be loaded, after an eviction if necessary."""
         is_used = self._left < 0 and self._evict()
-        return self._left >= 0 or len(self._loaded) < self._least or not is_used
+        return self._left >= 0 or len(self._loaded) < self.least or not is_used
 
     def _evict(self) -> bool:
         """Unload the least recently used files until there is room. A few are tried.
 
-        Returns whether one of these will make room soon: its host does not rest.
+        Returns whether one of these will make room soon: its requests come out, or are under way.
         """
         is_used = False
         origins: set[str] | None = None
@@ -135,11 +132,11 @@ class SiteRecords:
                 break
             state = next(iter(self._loaded))
             if origins is None:
-                origins = {_origin_of(each.url) for each in self._engine.active}
-            if self._is_used(state, origins):
-                is_used = True
-                self._loaded.move_to_end(state)
-            elif self._rests(state.site.host):
+                origins = {_origin_of(each.url) for each in self.engine.active}
+            name = str(state.site)
+            is_soon_free = name in origins or self.comes_out(name)
+            if is_soon_free or state in self.waiting or self.rests(state.site.host):
+                is_used = is_used or bool(is_soon_free)
                 self._loaded.move_to_end(state)
             else:
                 self._unload(state)
@@ -148,10 +145,6 @@ class SiteRecords:
                 state.learn(state.facts._replace(known=failed, parser=None, watch=None, usage=None))
 
         return is_used
-
-    def _is_used(self, state: SiteState, origins: Container[str]) -> object:
-        name = str(state.site)
-        return state in self._waiting or name in origins or self._comes_out(name)
 
     def _unload(self, state: SiteState) -> None:
         text = self._loaded.pop(state, None)

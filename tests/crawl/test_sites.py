@@ -16,14 +16,13 @@ from harness.crawling import Crawl
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster.crawl.assembly import Assembly, Parts
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.step import Obey, Refuse
+from scrapy_koster.protocol.step import Refuse
 from scrapy_koster.storage import Claimed
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage

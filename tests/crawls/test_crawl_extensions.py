@@ -49,7 +49,7 @@ def sites_of(server: Server) -> tuple[Site, Site, Site, Site]:
 
 @pytest.mark.beside("Scrapy", "FilesPipeline")
 async def test_media_pipelines(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    """Its downloads obey. One item waits for the answer of a failing site, the others do not."""
+    """Its downloads obey."""
     site, *others = sites_of(server)
     paths = ("/a.png", "/b.png", "/secret/c.png")
     for path in paths:

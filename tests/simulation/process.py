@@ -181,8 +181,8 @@ class ProcessClock(Clock):
 class WatchedSites(SiteRecords):
     """The real ones; the process keeps those that it has met."""
 
-    def __init__(self, process: Process, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, process: Process, **given: Any) -> None:
+        super().__init__(**given)
         self._met = process.states
 
     def state_of(self, url: str) -> SiteState | None:

@@ -12,6 +12,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadTimeoutError,
+    IgnoreRequest,
     NotConfigured,
     NotSupported,
     UnsupportedURLSchemeError,
@@ -132,7 +133,7 @@ class Fetcher:
                     if turn := self.visit(site, url):
                         await visit.enter_async_context(turn)
                 if Engine(self.crawler).is_closing:
-                    return NoAnswer("the crawl is closing")
+                    raise IgnoreRequest("the crawl is closing")
                 answer = await transfer.get(url)
             except (CannotResolveHostError, UnsupportedURLSchemeError, ValueError) as error:
                 # A handler raises one of these for a host that cannot exist. They do not show that
