@@ -17,7 +17,7 @@ from hashlib import sha256
 from http.client import responses as phrases
 from uuid import UUID
 
-from scrapy_koster.archive.record import Attempt, Record
+from scrapy_koster.archive.record import Attempt, Record, outcome_url
 from scrapy_koster.archive.warc import date_text
 from scrapy_koster.archive.writer import Writer
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
@@ -131,9 +131,9 @@ def _hop(exchange: Exchange, held: Copy | None) -> list[Record]:
             "WARC-Refers-To-Target-URI": _url(held.url),
             "WARC-Refers-To-Date": date_text(held.fetched),
         }
-    status, began, body = str(exchange.status), exchange.began, exchange.body
-    head = _http(f"HTTP/1.1 {status} {phrases.get(exchange.status, '')}", received)
-    response = Record(kind, began, body, _RESPONSE, url, more=more, head=head, status=status)
+    began, body, status = exchange.began, exchange.body, exchange.status
+    head = _http(f"HTTP/1.1 {status} {phrases.get(status, '')}", received)
+    response = Record(kind, began, body, _RESPONSE, url, more=more, head=head)
     more, head = {"WARC-Concurrent-To": response.id}, _http(f"GET {target} HTTP/1.1", sent)
     return [response, Record("request", began, b"", _REQUEST, url, more=more, head=head)]
 
@@ -172,7 +172,7 @@ def _outcome(attempt: Attempt, known: Known) -> Record:
     if failure is not None and isinstance(known, Failure):
         reason = _USER.sub(b"", known.reason.encode("utf-8", "replace")).decode()
         told["failure"] = {**failure, "reason": reason, "no_such_host": known.no_such_host}
-    body, url = json.dumps(told).encode(), attempt.site.robots_url
+    body, url = json.dumps(told).encode(), outcome_url(attempt.site)
     return Record("metadata", attempt.now, body, "application/json", url, more=more)
 
 

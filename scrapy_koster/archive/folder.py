@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scrapy_koster.archive.index import WARC_SUFFIX, fields_about, index_of
-from scrapy_koster.archive.record import ArchiveError, Outcome, Record
+from scrapy_koster.archive.record import ArchiveError, Outcome, Record, outcome_url
 from scrapy_koster.archive.warc import records_in
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.site import Site
@@ -31,7 +31,7 @@ class Folder:
         found = [
             outcome
             for warc in self._warcs
-            for record in self._about(warc, site.robots_url)
+            for record in self._about(warc, outcome_url(site))
             if (outcome := _outcome(record, site, warc)) is not None
         ]
         return sorted(found, key=lambda outcome: (outcome.at, learnt(outcome.known)))

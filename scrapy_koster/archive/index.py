@@ -18,6 +18,10 @@ from scrapy_koster.archive.warc import date_text, records_in
 
 WARC_SUFFIX = ".warc.gz"
 
+_STATUS = re.compile(rb"HTTP/\S+ (\d{3})\b")
+_TYPE = re.compile(rb"^Content-Type:[ \t]*([\w.+-]+/[\w.+-]+)", re.IGNORECASE | re.MULTILINE)
+_WWW = re.compile(r"www\d*\.")
+
 
 def index_lines(record: Record, *, offset: int, length: int, filename: str) -> list[bytes]:
     """Return a list with the line of *record*.
@@ -27,11 +31,13 @@ def index_lines(record: Record, *, offset: int, length: int, filename: str) -> l
     if record.kind in ("warcinfo", "request") or record.url is None:
         return []
     digest = record.more.get("Koster-Digest") or record.more.get("WARC-Payload-Digest")
+    status, mime = _STATUS.match(record.head), _TYPE.search(record.head)
+    payload = mime[1].decode() if mime else "unk" if record.head else record.content_type
     fields = {
         "url": record.url,
         "type": record.kind,
-        "mime": record.content_type,
-        "status": record.status,
+        "mime": "warc/revisit" if record.kind == "revisit" else payload,
+        "status": status[1].decode() if status else "-",
         "digest": digest or "-",
         "record": record.id,
         "length": str(length),
@@ -97,19 +103,21 @@ def fields_about(url: str, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 def key_of(url: str) -> str:
     """Return the key of *url* (SURT): the host from right to left, the port, the path, the query.
 
-    An IP address is not reversed. The key of an invalid URL, for example in the archive of another
+    As in the indexes of other programs, the key is in lower case, and has no ``www.`` at the start
+    of the host. The key of a URL without a host, or of an invalid URL in the archive of another
     program, is the URL with %20 for white space.
     """
     key = url
     with suppress(ValueError):
         parts = urlsplit(url)
         host, number = parts.hostname or "", parts.port
-        is_address = ":" in host or host.replace(".", "").isdecimal()
-        host = host if is_address else ",".join(reversed(host.split(".")))
+        if ":" not in host:  # not an IPv6 address
+            host = ",".join(reversed(_WWW.sub("", host, 1).rstrip(".").split(".")))
         is_default = number in (None, {"http": 80, "https": 443}.get(parts.scheme))
         port = "" if is_default else f":{number}"
         query = f"?{parts.query}" if parts.query else ""
-        key = f"{host}{port}){parts.path or '/'}{query}"
+        if host:
+            key = f"{host}{port}){parts.path or '/'}{query}".lower()
     return re.sub(r"\s", "%20", key)
 
 

@@ -44,6 +44,11 @@ class Outcome:
     """The WARC file that has the result."""
 
 
+def outcome_url(site: Site) -> str:
+    """Return the URI of the results about *site*. Other programs replay a robots.txt by its URL."""
+    return f"urn:koster:{site.robots_url}"
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """A record of a WARC file (WARC 1.1, ISO 28500:2017)."""
@@ -65,6 +70,4 @@ class Record:
     In a record that was read, these are the named fields of the file.
     """
     head: bytes = b""
-    """HTTP header, including the empty line after it. b"" in a record that was read."""
-    status: str = "-"
-    """HTTP status of a response, or "-"."""
+    """HTTP header, including the empty line after it."""

@@ -50,7 +50,7 @@ def records_in(file: BinaryIO) -> Iterator[tuple[int, int, Record]]:
     Reading stops at the first damaged member, for example after a writer was killed. The rest
     of the file may be the body of a response, forged to look like members. Raises OSError.
     """
-    members = ArchiveIterator(file, check_digests=True)
+    members = ArchiveIterator(file, no_record_parse=True)
     try:
         for member in members:
             record = _record(member)
@@ -69,18 +69,21 @@ def date_text(epoch: float) -> str:
 
 def _record(found: Any) -> Record:
     """Return a record read by warcio. Raises ValueError or KeyError if damaged or too long."""
-    body = found.raw_stream.read(RECORD_MAX_BYTES)
-    if not found.digest_checker.passed:
-        raise ValueError("the record is too long, cut, or has another digest")
     named = dict(found.rec_headers.headers)
+    block, content_type = found.raw_stream.read(RECORD_MAX_BYTES), named.get("Content-Type", "")
+    # warcio checks no digest of a revisit.
+    if digest_of(block) != named["WARC-Block-Digest"]:
+        raise ValueError("the record is too long, cut, or has another digest")
+    is_http = content_type.startswith("application/http")
+    head, end, body = block.partition(b"\r\n\r\n") if is_http else (b"", b"", block)
     time = datetime.fromisoformat(named["WARC-Date"].removesuffix("Z"))
     return Record(
         kind=named["WARC-Type"],
         date=time.replace(tzinfo=timezone.utc).timestamp(),
         body=body,
-        content_type=named.get("Content-Type", ""),
+        content_type=content_type,
         url=named.get("WARC-Target-URI"),
         id=named["WARC-Record-ID"],
         more=named,
-        status=found.http_headers.get_statuscode() if found.http_headers else "-",
+        head=head + end,
     )

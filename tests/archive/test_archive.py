@@ -41,8 +41,7 @@ RECORD = Record(
     b"body",
     "application/http",
     "http://h/",
-    head=b"HTTP/1.1 200 OK\r\n\r\n",
-    status="200",
+    head=b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n",
 )
 
 
@@ -54,7 +53,7 @@ def test_a_record_comes_back() -> None:
     data = member_of(RECORD)
     [(offset, length, record)] = read_back(data)
     assert (offset, length) == (0, len(data))
-    assert replace(record, more={}) == replace(RECORD, head=b"")
+    assert replace(record, more={}) == RECORD
     assert record.more["WARC-Block-Digest"] == digest_of(RECORD.head + RECORD.body)
 
 
@@ -203,13 +202,54 @@ def test_a_site_forges_no_record_of_another(tmp_path: Path) -> None:
 
 def test_keys() -> None:
     for url, key in (
-        ("http://www.example.com/robots.txt", "com,example,www)/robots.txt"),
+        ("http://www.example.com/Robots.txt", "com,example)/robots.txt"),
+        ("http://www2.wwww.example./", "example,wwww)/"),
         ("https://example.com:8443/a?b=c", "com,example:8443)/a?b=c"),
         ("https://example.com:443/", "com,example)/"),
-        ("http://127.0.0.1:8080/robots.txt", "127.0.0.1:8080)/robots.txt"),
+        ("http://127.0.0.1:8080/robots.txt", "1,0,0,127:8080)/robots.txt"),
         ("http://[::1]/", "::1)/"),
+        ("urn:koster:http://h/robots.txt", "urn:koster:http://h/robots.txt"),
     ):
         assert key_of(url) == key
+
+
+@pytest.mark.promise("docs/evidence.md", "other programs find the file by its URL")
+@pytest.mark.parametrize(
+    ("received", "mime"),
+    [
+        ([(b"content-type", b"text/plain; charset=utf-8")], "text/plain"),
+        ([(b"X", b"Content-Type: a/b"), (b"Content-Type", b"Text/HTML")], "Text/HTML"),
+        ([(b"Content-Type", b"\xe9t\xe9/x")], "unk"),
+        ([], "unk"),
+    ],
+)
+def test_an_index_has_what_the_site_sent(
+    tmp_path: Path, received: list[tuple[bytes, bytes]], mime: str
+) -> None:
+    """As indexes that pywb makes. Our results have a URI of their own, so pywb replays no JSON."""
+    first, archive = attempt(site_of(1)), evidence(tmp_path)
+    [exchange] = first.exchanges
+    known, _ = archive.add(replace(first, exchanges=(replace(exchange, received=tuple(received)),)))
+    assert isinstance(known, Copy)
+    later = replace(known, fetched=NOW + 1)
+    again = (replace(exchange, began=NOW + 1, status=304, body=b""),)
+    archive.add(Attempt(site_of(1), later, "fetched", NOW + 1, again, known))
+    archive.add(Attempt(site_of(2), copy_of(site_of(2), BODY, NOW - 5), "storage", NOW))
+    archive.close()
+    [path] = tmp_path.glob("*.cdxj")
+    written = path.read_bytes()
+    found = [json.loads(line.split(b" ", 2)[2]) for line in written.splitlines()[1:]]
+    assert [(each["url"], each["mime"], each["status"]) for each in found] == [
+        ("http://h1.example/robots.txt", mime, "200"),
+        ("http://h1.example/robots.txt", "warc/revisit", "304"),
+        ("http://h2.example/robots.txt", "text/plain", "-"),
+        ("urn:koster:http://h1.example/robots.txt", "application/json", "-"),
+        ("urn:koster:http://h1.example/robots.txt", "application/json", "-"),
+        ("urn:koster:http://h2.example/robots.txt", "application/json", "-"),
+    ]
+    path.unlink()
+    assert len(Folder(str(tmp_path)).outcomes(site_of(1))) == 2
+    assert path.read_bytes() == written
 
 
 def test_an_index_is_sorted(tmp_path: Path) -> None:
