@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.logfile import Lines, LogError
 from scrapy_koster.audit.naming import HEADER_CHARS, Namer
-from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, Row, TextFormat, decoded
+from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, NAMED, Row, TextFormat, decoded
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.audit.w3clines import BEGINNING, W3cFormat
 from scrapy_koster.protocol.printable import printable
@@ -23,7 +23,7 @@ from scrapy_koster.protocol.site import Site
 NAMELESS = ""
 """The name of a client without a User-Agent header."""
 
-_TIME, _HOST = FIELDS.index("time"), FIELDS.index("host")
+_TIME, _HOST, _REQUEST = (FIELDS.index(name) for name in ("time", "host", "request"))
 _TELLING = 5
 HEADERS_KEPT = 20_000
 _HOSTS_KEPT = 1000
@@ -33,6 +33,11 @@ _UNREAD_CHARS = 120
 _SAMPLE_BYTES = 1 << 16
 _NO_VISIT = re.compile(rb"^(?:[ \t\r]*|#[^\n]*)\n", re.MULTILINE)
 """A blank line, or a comment."""
+_NAMES_HOST = re.compile(
+    r"(?:CONNECT |\S+ https?://)(?:[^/?# @]*@)?([^/?# ]+?)(?::(?:80|443))?(?=[/?# ]|$)",
+    re.IGNORECASE,
+)
+"""A request line with a host, as sent to a proxy, and as Varnish logs it. Default ports are cut."""
 
 
 Visit: TypeAlias = tuple[int, str, Any, Any, Any, Any]
@@ -57,6 +62,15 @@ def names_of(namer: Namer) -> Names:
     return lru_cache(HEADERS_KEPT)(name_in)
 
 
+def format_of(piece: bytes) -> Format | None:
+    """Return the format that reads the most lines of *piece*, or None if no format reads a line."""
+    if BEGINNING.match(piece):
+        return W3cFormat()
+    formats: list[Format] = [COMMON, JsonFormat(), BALANCER, *NAMED.values()]
+    counts = [len(format_.rows(piece)) for format_ in formats]
+    return formats[counts.index(max(counts))] if any(counts) else None
+
+
 Opened = Callable[[], AbstractContextManager[BufferedReader]]
 
 
@@ -73,14 +87,14 @@ class AccessLog:
         site: Site | None = None,
     ) -> None:
         self.name = name
-        self.lines = self.unread = self.elsewhere = self.browsers = 0
+        self.lines = self.unread = self.elsewhere = self.of_site = self.browsers = 0
         self.samples: list[str] = []
         """The first unreadable lines as printable text."""
         self.first: int | None = None
         """Time of the first readable line, or None until such a line is read."""
         self.last = float("-inf")
         """Time that the reading of the log has reached, in seconds since the epoch."""
-        self.hosts: set[Any] = set()
+        self.hosts: set[str] = set()
         """The hosts in the first lines, if the log names hosts."""
         self.damage: str | None = None
         """The reason why a part of the log was not read, or None."""
@@ -119,20 +133,13 @@ class AccessLog:
                 self.samples.append("(a line of more than 65,536 bytes)")
 
     def _format_of(self, piece: bytes) -> Format:
-        """Return the format of the log: the format that reads the most lines of *piece*.
+        """Return the format of the log.
 
         If no format reads a line, because the server has written other lines at its start, the next
         piece decides.
         """
-        if self._format is not None:
-            return self._format
-        is_w3c = not self.lines and BEGINNING.match(piece)
-        formats: list[Format] = [W3cFormat()] if is_w3c else [COMMON, JsonFormat(), BALANCER]
-        counts = [len(format_.rows(piece)) for format_ in formats]
-        found = formats[counts.index(max(counts))]
-        if is_w3c or any(counts):
-            self._format = found
-        return found
+        self._format = self._format or format_of(piece)
+        return self._format or COMMON
 
     def _visits(self, piece: bytes, format_: Format) -> list[Visit]:
         visits: list[Visit] = []
@@ -143,15 +150,14 @@ class AccessLog:
             if (secs := seconds(time)) is None:
                 unread += 1
                 continue
-            name = name_in(agent[:HEADER_CHARS])
-            if name is not None:
-                add((secs, name, client, request, status, size))
-            else:
+            if (name := name_in(agent[:HEADER_CHARS])) is None:
                 browsers += 1
+            else:
+                add((secs, name, client, request, status, size))
         self.browsers += browsers
         if self.first is None:
             self.first = next(self._secs(rows), None)
-            self.hosts.update(row[_HOST] for row in rows[:_HOSTS_KEPT] if row[_HOST])
+            self.hosts.update(filter(None, map(_host_of, rows[:_HOSTS_KEPT])))
         # The earliest time of the last lines, in case a line has a wrong time in the future.
         self.last = max(self.last, min(self._secs(rows[-_TELLING:]), default=self.last))
         self._count(piece, len(rows) - unread, format_)
@@ -161,8 +167,10 @@ class AccessLog:
         """Return *rows* without requests to other hosts."""
         if (hosts := self._hosts) is None:
             return rows
-        wanted = [row for row in rows if decoded(row[_HOST]).lower() in hosts]
+        named = [*map(_host_of, rows)]
+        wanted = [row for row, host in zip(rows, named, strict=True) if host in hosts]
         self.elsewhere += len(rows) - len(wanted)
+        self.of_site += len(wanted) - named.count("")
         return wanted
 
     def _secs(self, rows: list[Row]) -> Iterator[int]:
@@ -179,6 +187,12 @@ class AccessLog:
                 self.samples.append(printable(line.rstrip(b"\r\n"), _UNREAD_CHARS))
         self.lines += lines
         self.unread += lines - read
+
+
+def _host_of(row: Row) -> str:
+    """Return the host of a visit: in the request line, or else the virtual host. "" if unknown."""
+    named = _NAMES_HOST.match(decoded(row[_REQUEST]))
+    return (named[1] if named else decoded(row[_HOST]).removeprefix("-")).lower()
 
 
 def _size(file: BufferedReader) -> int | None:

@@ -98,8 +98,7 @@ def _flat(found: Object) -> Object:
         found = {**found, **request, "agent": agents[0]}
         del found["request"]
     elif type(request := found.get("httpRequest")) is dict:  # a LogEntry of Google Cloud
-        host = request["requestUrl"].partition("://")[2].partition("/")[0]
-        found = {**found, **request, "host": host}
+        found = {**found, **request}
     return found
 
 

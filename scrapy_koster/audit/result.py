@@ -56,6 +56,7 @@ class Result:
             "damaged": [] if self.ended else list(self._damaged()),
             "hosts": sorted({printable(host) for log in logs for host in log.hosts})[:_HOSTS_SHOWN],
             "elsewhere": sum(log.elsewhere for log in logs),
+            "of_site": sum(log.of_site for log in logs),
             "first": _time(min((log.first for log in logs if log.first is not None), default=None)),
             "versions": [self._version(n) for n in range(len(self.auditor.files.versions))],
             "browsers": sum(log.browsers for log in logs),
@@ -184,12 +185,9 @@ class Result:
 
     def _asked(self, robot: AuditedRobot) -> dict[str, Any]:
         asking, began = robot.asking, robot.pace.first
-        if not asking.count:
-            first = late = every = None
-        else:
-            first = asking.first
-            late = max(first - began, 0) if asking.pages_before and began is not None else None
-            every = (asking.last - first) // (asking.count - 1) if asking.count > 1 else None
+        first = asking.first if asking.count else None
+        late = max(asking.first - began, 0) if asking.pages_before and began is not None else None
+        every = (asking.last - asking.first) // (asking.count - 1) if asking.count > 1 else None
         offended = robot.first_violation
         return {
             "ever": asking.count > 0,

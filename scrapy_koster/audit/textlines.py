@@ -1,4 +1,4 @@
-"""Reads text logs: common, combined, with a virtual host, of AWS, or in a format of nginx."""
+"""Reads text logs: common, combined, of AWS, HAProxy and Squid, or in a format of nginx."""
 
 import re
 from collections.abc import Callable
@@ -13,10 +13,18 @@ FIELDS = ("client", "time", "request", "status", "size", "agent", "host")
 # For linear time, a repeated part of a pattern cannot match the character after it, or it ends at a
 # lookahead. The one exception is the client in _BALANCER: it may have a colon, but no space.
 _QUOTED = rb"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*"
+_IP = rb"(?:\d+(?:\.\d+){3}|[\da-fA-F]*:[\da-fA-F]*:[\da-fA-F:.]*|\[[\da-fA-F:.]+\])"
+# lighttpd: client, virtual host, user. Apache (%v:%p): virtual host, client, -, user. An address is
+# no virtual host beside a name. Of two addresses, a port or the number of words decides.
+_CLIENT_FIRST = rb"(?=%b(?:(?::\d+)? (?!%b(?::\d+)? |- )[^ ,\n]+ | %b(?::\d+ | [^ \n]+ \[)))" % (
+    (_IP,) * 3
+)
 _COMMON = (
-    # The first word is a virtual host (%v:%p of Apache) if the second is like an address: it has a
-    # dot or a colon. Of a list in X-Forwarded-For, the client is the first address.
-    rb"^(?:(?P<host>[^ ,\n]+) (?=[^ \n]*[.:]))?(?P<client>[^ ,\n]+)(?:,[^ \n]*)? [^ \n]+ [^\[\n]*"
+    # Group 1 matches if the client is first, 2 if there is a host. Of a list in X-Forwarded-For,
+    # the client is the first address.
+    rb"^(?P<swapped>" + _CLIENT_FIRST + rb")?"
+    rb"(?:(?=(?(1)[^ \n]+ |(?=[^ ,\n]+ [^ \n]*[.:]))(?P<host>[^ ,\n]+)))?"
+    rb"(?(1)|(?(2)[^ \n]+ ))(?P<client>[^ ,\n]+)(?:,[^ \n]*)? [^ \n]+ [^\[\n]*"
     rb"\[(?P<time>[^\]\n]+)\] \"(?P<request>" + _QUOTED + rb")\" (?P<status>\d{3}) "
     rb"(?P<size>\d+|-)(?: \"" + _QUOTED + rb"\" \"(?P<agent>" + _QUOTED + rb")\")?"
     rb"[^\n]*\n"
@@ -28,13 +36,28 @@ _BALANCER = (
     # sent, request, agent.
     rb"^(?:[a-z0-9]+ )?(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[^ \n]* [^ \n]+ "
     rb"(?P<client>[^ \n]+):\d+ [^ \n]+ [-\d.]+ [-\d.]+ [-\d.]+ (?P<status>\d{3}|-) [^ \n]+ "
-    rb"\d+ (?P<size>\d+) \"(?P<request>[^ \"\n]+ (?:https?://(?P<host>[^/: \"\n]*)(?=[/: \"]))?"
-    rb"[^\"\n]*)\" \"(?P<agent>" + _QUOTED + rb")\"[^\n]*\n"
+    rb"\d+ (?P<size>\d+) \"(?P<request>[^\"\n]*)\" \"(?P<agent>" + _QUOTED + rb")\"[^\n]*\n"
 )
 
-_TIME_LOCAL = rb"\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}"
+_HAPROXY = (
+    # docs.haproxy.org, "HTTP log format", behind the words of syslog: client with port, time,
+    # frontend, server, durations, status, bytes, two cookies, state, counts, queues, headers,
+    # request. Of captured headers, Host may be the first, and User-Agent is the next.
+    rb"^(?:[^ \n]* ){0,8}?(?P<client>[^ \n]+):\d+ \[(?P<time>[^\].\n]+)\.\d+\] [^ \n]+ [^ \n]+ "
+    rb"[-+/\d]+ (?P<status>-1|\d{3}) \+?(?P<size>\d+) [^ \n]+ [^ \n]+ [^ \n]+ [+/\d]+ [/\d]+ "
+    rb"(?:\{(?:(?P<host>[^ /|}\n]*)(?:\||(?=\})))?(?P<agent>[^|}\n]*)(?:\|[^}\n]*)?\} )?"
+    rb"(?:\{[^}\n]*\} )?\"(?P<request>[^\"\n]*)\"[^\n]*\n"
+)
+
+_SQUID = (
+    # wiki.squid-cache.org/Features/LogFormat, "squid": time, duration, client, result with status,
+    # bytes, method, URL, user, server, type.
+    rb"^(?P<time>\d+\.\d{3}) +\d+ (?P<client>[^ \n]+) \w+/(?P<status>\d{3}) (?P<size>\d+) "
+    rb"(?P<request>[^ \n]+ [^ \n]+) [^ \n]+ \w+/[^ \n]+ [^\n]+\n"
+)
+
 _OWN = {
-    "time_local": _TIME_LOCAL,
+    "time_local": rb"\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
     "time_iso8601": rb"[0-9T:+-]+",
     "msec": rb"\d+\.\d+",
     "status": rb"\d{3}",
@@ -87,10 +110,13 @@ def _format(pattern: bytes) -> TextFormat:
 
 
 COMMON = _format(_COMMON)
-"""The common log of NCSA, the combined log, and both with a virtual host."""
+"""The common log of NCSA, the combined log, and both with a virtual host or a user's name."""
 
 BALANCER = _format(_BALANCER)
 """The logs of application and classic load balancers of AWS."""
+
+NAMED = {"haproxy": _format(_HAPROXY), "squid": _format(_SQUID)}
+"""The formats of proxies: the httplog of HAProxy, and the native format of Squid."""
 
 
 def nginx_format(text: str) -> TextFormat:
@@ -116,14 +142,11 @@ def _chosen(names: list[str]) -> dict[str, str]:
 
     Raises ValueError if the time or the request is missing.
     """
-    chosen: dict[str, str] = {}
-    for name, field in _MEANS.items():
-        if name in names and field not in chosen.values():
-            chosen[name] = field
+    chosen = {field: name for name, field in reversed(_MEANS.items()) if name in names}
     for field, wanted in (("time", "$time_local"), ("request", "$request")):
-        if field not in chosen.values():
+        if field not in chosen:
             raise ValueError(f"the log format has no {field}: {wanted}")
-    return chosen
+    return {name: field for field, name in chosen.items()}
 
 
 def _looks(name: str, following: str) -> bytes:

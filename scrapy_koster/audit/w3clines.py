@@ -13,17 +13,10 @@ BEGINNING = re.compile(
 )
 """Matches a log that begins with a directive of this format."""
 _WANTED = (
-    (b"date",),
-    (b"time",),
-    (b"cs-uri-stem", b"cs-uri"),
-    (b"c-ip",),
-    (b"cs-method",),
-    (b"cs-uri-query",),
-    (b"sc-status",),
-    (b"sc-bytes",),
-    (b"cs(user-agent)",),
+    (b"date",), (b"time",), (b"cs-uri-stem", b"cs-uri"), (b"c-ip",), (b"cs-method",),
+    (b"cs-uri-query",), (b"sc-status",), (b"sc-bytes",), (b"cs(user-agent)",),
     (b"x-host-header", b"cs-host", b"cs(host)"),
-)
+)  # fmt: skip
 """Names of the fields of a visit, in the order of ``_row``. If a field has several names, the first
 of these names in the log is used. The first three fields are required."""
 

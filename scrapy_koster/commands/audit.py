@@ -16,7 +16,7 @@ from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.judging import Files, Version
 from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.result import Result, violated_rules
-from scrapy_koster.audit.textlines import nginx_format
+from scrapy_koster.audit.textlines import NAMED, nginx_format
 from scrapy_koster.commands.output import Line, counted, green, opened, progress_of, red, table
 from scrapy_koster.commands.subcommand import (
     JSON,
@@ -45,8 +45,9 @@ class Audit(Subcommand):
 
     You see which lines of your robots.txt were disobeyed, how often, with examples, which robots
     never fetched the file, and how fast the robots were. Reads logs of Apache, nginx, Caddy,
-    Traefik, IIS, Cloudflare, CloudFront, AWS load balancers and Google Cloud, also as gz, bz2 or
-    xz. No request is sent. Press Ctrl-C to stop and see the result so far.
+    lighttpd, HAProxy, Varnish, Squid, Traefik, IIS, Cloudflare, CloudFront, AWS load balancers and
+    Google Cloud, also as gz, bz2 or xz. No request is sent. Press Ctrl-C to stop and see the result
+    so far.
     """
 
     example = "scrapy robots audit --robots robots.txt -o audit.html access.log"
@@ -59,7 +60,9 @@ class Audit(Subcommand):
             help="the robots.txt, and the date from which it applied (2026-11-21); may be repeated",
         ),
         argument("--site", metavar="URL", help="ignore requests to other hosts"),
-        argument("--log-format", metavar="FORMAT", help="the log_format of nginx"),
+        argument(
+            "--log-format", metavar="FORMAT", help="haproxy, squid, or the log_format of nginx"
+        ),
         argument("--reading", choices=["draft", "rfc9309"], default="draft", help="default: draft"),
         argument(
             "--ranges", metavar="[NAME=]FILE", action="append", default=[],
@@ -82,9 +85,12 @@ class Audit(Subcommand):
             run.warn("ended by Ctrl-C: what follows is not read", NOT_RETRIEVED)
         for each in found["damaged"]:
             run.warn(f"{each['log']}: {each['why']}", NOT_RETRIEVED)
+        hosts = ", ".join(found["hosts"])
         if len(found["hosts"]) > 1 and run.opts.site is None:
-            hosts = ", ".join(found["hosts"])
             run.warn(f"the log is of several hosts ({hosts}): --site leaves out others")
+        # Some lines name no host: aborted requests, and the log of a server with one site.
+        if not found["of_site"] and 2 * found["elsewhere"] > found["lines"]:
+            run.warn(f"no line is of {found['site']}. The log is of {hosts}", NOT_RETRIEVED)
         yield from run.answer(found, _as_text(found))
         if run.opts.output is not None:
             # audit_page imports jinja2, which only the extra "tools" installs.
@@ -135,7 +141,9 @@ def _audited(run: Run) -> Result:
     opts = run.opts
     standards = {key: standard for standard, key in STANDARD_KEYS.items()}
     with usage_errors():
-        given = nginx_format(opts.log_format) if opts.log_format is not None else None
+        given = NAMED.get(opts.log_format)
+        if given is None and opts.log_format is not None:
+            given = nginx_format(opts.log_format)
     run.read_once([*opts.robots, *opts.ranges, *opts.logs])
     site = None if opts.site is None else site_named(opts.site)
     versions = [_version(run, text) for text in opts.robots]
@@ -180,7 +188,7 @@ def _ranges(run: Run) -> Ranges | None:
 def _version(run: Run, text: str) -> Version:
     """Return the version of the robots.txt in *text*, which is FILE or FILE@DATE.
 
-    Raises UsageError if FILE cannot be read, or if DATE is invalid.
+    Raises UsageError if FILE cannot be read or if DATE is invalid.
     """
     name, at, date = text.rpartition("@")
     if not at or Path(text).is_file():
@@ -201,7 +209,7 @@ def _as_text(found: dict[str, Any]) -> Iterator[Line]:
             yield _headline(each)
         yield ""
         yield from table(_ROBOT_COLUMNS, [_row(robot) for robot in robots[:_SHOWN]])
-    elif found["lines"] > found["unread"]:
+    elif found["lines"] > found["unread"] + found["elsewhere"]:
         yield "no robot came"
     else:
         yield "no line was read"

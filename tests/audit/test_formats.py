@@ -12,6 +12,7 @@ from harness.audit_logs import FIRST
 from harness.audits import audited
 
 from scrapy_koster.audit.judging import Version
+from scrapy_koster.audit.textlines import COMMON, NAMED
 from scrapy_koster.protocol.site import site_of
 
 ONE = (Version("robots.txt", float("-inf"), FIRST),)
@@ -85,6 +86,22 @@ LOGS = {
         + balancer("2026-11-18T11:06:40.286641Z lb ", "http://www.fict.org:80/private/2", 404)
     ).encode(),
     "IIS": IIS.encode(),
+    "HAProxy": "".join(
+        f'{start}192.0.2.7:33317 [18/Nov/2026:11:06:40.655] http-in~ static/srv1 10/0/30/69/+109 {status} +12'
+        f' - - ---- 1/1/1/1/+2 0/0 {{{captured}}} {{nginx}} "GET {path} HTTP/1.1"\n'
+        for start, captured, path, status in (
+            ("Nov  8 11:06:40 lb haproxy[14389]: ", f"www.fict.org|{AGENT}|-", "/private/1?a=b", 200),
+            ("", AGENT, "http://www.fict.org/private/2", 404),
+        )
+    ).encode(),
+    "lighttpd": (
+        f'192.0.2.7 www.fict.org - [18/Nov/2026:11:06:40 +0000] "GET /private/1?a=b HTTP/1.1" 200 12 "-" "{AGENT}"\n'
+        f'192.0.2.7 www.fict.org x y [18/Nov/2026:11:06:40 +0000] "GET /private/2 HTTP/1.1" 404 12 "-" "{AGENT}"\n'
+    ).encode(),
+    "Varnish": (
+        f'192.0.2.7 - - [18/Nov/2026:11:06:40 +0000] "GET http://www.fict.org/private/1?a=b HTTP/1.1" 200 12 "-" "{AGENT}"\n'
+        f'192.0.2.7 - x [18/Nov/2026:11:06:40 +0000] "GET http://www.fict.org/private/2 HTTP/1.1" 404 12 "-" "{AGENT}"\n'
+    ).encode(),
     "X-Forwarded-For": (
         f'192.0.2.7, 10.0.0.1 - - [18/Nov/2026:11:06:40 +0000] "GET /private/1?a=b HTTP/1.1" 200 12 "-" "{AGENT}"\n'
         f'192.0.2.7, 10.0.0.1, 10.0.0.2 - x [18/Nov/2026:11:06:40 +0000] "GET /private/2 HTTP/1.1" 404 12 "-" "{AGENT}"\n'
@@ -106,12 +123,85 @@ def test_the_same_is_found(log: bytes) -> None:
     assert violation["first"] == "2026-11-18T11:06:40Z"
 
 
-@pytest.mark.parametrize("name", ["Traefik", "GCP", "CloudFront", "ALB"])
+@pytest.mark.parametrize(
+    "name", ["Traefik", "GCP", "CloudFront", "ALB", "HAProxy", "lighttpd", "Varnish"]
+)
 def test_other_hosts_are_left_out(name: str) -> None:
     log = LOGS[name]
     for site, elsewhere in (("http://www.fict.org", 0), ("http://other.example", 2)):
         found = audited(log, versions=ONE, site=site_of(site))
         assert found["elsewhere"] == elsewhere
+
+
+SQUID = b"""\
+1795000000.766      0 127.0.0.1 NONE_NONE/000 0 - error:transaction-end-before-headers - HIER_NONE/- -
+1795000000.797      5 192.0.2.7 TCP_MISS/200 33 GET http://www.fict.org/robots.txt - FIRSTUP_PARENT/10.0.0.1 text/plain
+1795000001.797    215 192.0.2.7 TCP_REFRESH_MODIFIED/200 12 GET http://www.fict.org/private/1? - HIER_DIRECT/10.0.0.1 text/html
+1795000002.797    215 192.0.2.7 TCP_TUNNEL/200 12 CONNECT other.example:443 - HIER_DIRECT/10.0.0.1 -
+"""
+
+
+@pytest.mark.promise("docs/audit.md", "HAProxy and Squid")
+def test_a_log_of_squid() -> None:
+    """It has no User-Agent, so the client is named after its network."""
+    for given in (None, NAMED["squid"]):
+        found = audited(SQUID, versions=ONE, given=given, site=site_of("http://www.fict.org"))
+        assert (found["lines"], found["unread"], found["elsewhere"]) == (4, 0, 1)
+        assert found["hosts"] == ["other.example", "www.fict.org"]
+        [robot] = found["robots"]
+        assert (robot["name"], robot["violations"]) == ("client 192.0.2.0/24", 1)
+
+
+@pytest.mark.promise("docs/audit.md", "a virtual host before or after the client")
+@pytest.mark.parametrize(
+    ("line", "client", "host"),
+    [
+        ("192.0.2.7 - x", "192.0.2.7", ""),
+        ("192.0.2.7 wiki -", "192.0.2.7", "wiki"),
+        ("192.0.2.7 www.fict.org -", "192.0.2.7", "www.fict.org"),
+        ("192.0.2.7 www.fict.org - x y", "192.0.2.7", "www.fict.org"),
+        ("192.0.2.7:5000 localhost:80 - x", "192.0.2.7:5000", "localhost:80"),
+        ("192.0.2.7 198.51.100.1 -", "192.0.2.7", "198.51.100.1"),
+        ("192.0.2.7 198.51.100.1:80 -", "192.0.2.7", "198.51.100.1:80"),
+        ("192.0.2.7 198.51.100.1:80 - x", "192.0.2.7", "198.51.100.1:80"),
+        ("198.51.100.1:80 192.0.2.7 -", "192.0.2.7", "198.51.100.1:80"),
+        ("198.51.100.1:80 192.0.2.7 - x", "192.0.2.7", "198.51.100.1:80"),
+        ("198.51.100.1 192.0.2.7 - x", "192.0.2.7", "198.51.100.1"),
+        ("2001:db8::7 www.fict.org -", "2001:db8::7", "www.fict.org"),
+        ("::1 [::1]:80 -", "::1", "[::1]:80"),
+        ("[::1]:80 2001:db8::7 - x", "2001:db8::7", "[::1]:80"),
+        ("www.fict.org:80 192.0.2.7 - x", "192.0.2.7", "www.fict.org:80"),
+        ("www.fict.org host.isp.example - x", "host.isp.example", "www.fict.org"),
+        ("www.fict.org 192.0.2.7, 10.0.0.1 - x", "192.0.2.7", "www.fict.org"),
+        ("192.0.2.7, 10.0.0.1, 10.0.0.2 - x", "192.0.2.7", ""),
+    ],
+)
+def test_the_client_and_the_virtual_host(line: str, client: str, host: str) -> None:
+    rest = '[18/Nov/2026:11:06:40 +0000] "GET / HTTP/1.1" 200 12'
+    [(found, *_, of)] = COMMON.rows(f"{line} {rest}\n".encode())
+    assert (found.decode(), of.decode().removeprefix("-")) == (client, host)
+
+
+@pytest.mark.promise("docs/audit.md", "the host of a request line counts")
+@pytest.mark.parametrize(
+    ("request_line", "is_ours"),
+    [
+        ("GET http://www.fict.org/private/ HTTP/1.1", True),
+        ("get HTTPS://x:y@WWW.Fict.org:443 HTTP/2.0", True),
+        ("GET /?http://other.example/ HTTP/1.1", True),
+        ("GET /a http://other.example/ HTTP/1.1", True),
+        ("-", True),
+        ("GET http://www.fict.org:8080/private/ HTTP/1.1", False),
+        ("GET http://www.fict.org.other.example/private/ HTTP/1.1", False),
+        ("POST http://other.example?www.fict.org HTTP/1.1", False),
+        ("CONNECT other.example:443 HTTP/1.1", False),
+    ],
+)
+@pytest.mark.parametrize("start", ["192.0.2.7 - -", "www.fict.org:80 192.0.2.7 - -"])
+def test_the_host_of_a_request_line(start: str, request_line: str, is_ours: bool) -> None:
+    line = f'{start} [18/Nov/2026:11:06:40 +0000] "{request_line}" 200 12\n'
+    found = audited(line.encode(), versions=ONE, site=site_of("http://www.fict.org"))
+    assert (found["unread"], found["elsewhere"]) == (0, not is_ours)
 
 
 NO_VISITS = {

@@ -204,7 +204,10 @@ def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:
     assert "several hosts (b.example:80, www.fict.org:80): --site leaves out others" in ran.err
     of_one = robots("audit", "--robots", "robots.txt", "--json", "--site", "http://b.example/", log)
     assert (of_one.err, of_one.objects[0]["elsewhere"]) == ("", 1)
-    assert of_one.objects[0]["site"] == "http://b.example"
+    assert (of_one.objects[0]["site"], of_one.objects[0]["of_site"]) == ("http://b.example", 1)
+    of_none = robots("audit", "--robots", "robots.txt", "--site", "https://c.example", log)
+    assert (of_none.status, of_none.out.partition("\n")[0]) == (3, "no line was read")
+    assert "no line is of https://c.example. The log is of b.example:80, www.fict" in of_none.err
 
 
 @pytest.mark.promise("docs/audit.md", "--ranges [NAME=]FILE")

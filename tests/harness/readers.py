@@ -24,10 +24,11 @@ from scrapy_koster.archive.history import changes
 from scrapy_koster.archive.index import fields_about
 from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.warc import member_of, records_in
+from scrapy_koster.audit.access_log import Format
 from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.judging import method_and_path
 from scrapy_koster.audit.naming import Namer
-from scrapy_koster.audit.textlines import BALANCER, COMMON, nginx_format
+from scrapy_koster.audit.textlines import BALANCER, COMMON, NAMED, nginx_format
 from scrapy_koster.audit.w3clines import W3cFormat
 from scrapy_koster.checker.syntax import check
 from scrapy_koster.crawl.messages.log import Log
@@ -144,6 +145,7 @@ _LOGGED = (
     '"', "\\", '\\"', "[", "]", " ", "a", "-", "\n", "1.2.3.4 - - [", '] "', '" 200 1 "', "\x00",
     '{"', '":', "{", "}", "\x1b[2J", "21/Nov/2026:20:00:00 +0000", "Spider", "spider.com", "GET /",
     "#Fields:", "#Fields: date time cs-uri-stem x y\n", "\t", ":1 ", 'a "a ',
+    "1.2.3.4 ", "1.2.3.4:1 [2.3] a a 1 200 1 - - a 1 1 {", "|", "1.234 1 a a/200 1 a a - a/", "::",
 )  # fmt: skip
 _GZIPS = [gzip.compress(b"#" * n) for n in range(3)]
 _HEADS = {"gzip": _GZIPS[0][:10], "deflate": b"x\x9c"}
@@ -332,7 +334,8 @@ _NGINX = nginx_format(
 def _logged(text: str) -> None:
     """A line of an access log, in each format."""
     octets = text.encode()
-    for kind in (COMMON, BALANCER, _NGINX, JsonFormat(), W3cFormat()):
+    kinds: list[Format] = [COMMON, BALANCER, *NAMED.values(), _NGINX, JsonFormat(), W3cFormat()]
+    for kind in kinds:
         kind.rows(octets)
     W3cFormat().rows(b"#Fields: date time cs-uri-stem x y\n" + octets)
     BALANCER.rows(b'2026-11-21T20:00:00Z app/a 1.2.3.4:5 - 0 0 0 200 200 1 2 "G http://' + octets)
