@@ -25,6 +25,8 @@ def log(tmp_path: Path) -> Path:
     hits = [
         Hit(BEGAN + n, RUDE, f"/private/{n}?\x1b[2J<script>", client="192.0.2.77") for n in range(3)
     ]
+    (tmp_path / "page.html").write_text("<!DOCTYPE html><title>Not found</title>\n")
+    (tmp_path / "log.gz").write_bytes(gzip.compress(written(hits)))
     path = tmp_path / "access.log"
     path.write_bytes(written(hits) + b"\x1b]0;owned\x07\n</script><script>alert(1)</script>\n")
     return path
@@ -136,6 +138,9 @@ def test_exit_statuses(robots: Robots, log: Path, tmp_path: Path) -> None:
         (["--robots", "-", "-"], "give - once"),
         (["--robots", "robots.txt", "--ranges", "-", "-"], "give - once"),
         (["--robots", "robots.txt", "--robots", "new.txt", "access.log"], "--robots FILE@DATE"),
+        (["--robots", "access.log", "robots.txt"], "'access.log' looks like the log of a server"),
+        (["--robots", "page.html", "access.log"], "'page.html' looks like an HTML page"),
+        (["--robots", "log.gz", "access.log"], "'log.gz' has no line of a robots.txt"),
         (["--robots", "robots.txt", "--log-format", "$status", "access.log"], "no time"),
         (["--robots", "robots.txt", "--site", "fict.org", "access.log"], "not an http"),
         (["--robots", "robots.txt", "--ranges", "robots.txt", "access.log"], "operator publishes"),
@@ -167,6 +172,14 @@ def test_versions_readings_and_a_format_of_nginx(robots: Robots, log: Path) -> N
     assert sum(r["violations"] for r in strict["robots"]) == sum(
         r["by_reading"]["rfc9309"] for r in found["robots"]
     )
+
+
+def test_what_counts_as_a_robots_txt(robots: Robots, log: Path, tmp_path: Path) -> None:
+    line = log.read_bytes().partition(b"\n")[0]
+    for file in (b"", b"# none\n", b"Sitemap: http://a.example/\n", b"# %b\n%b" % (line, FIRST)):
+        (tmp_path / "robots.txt").write_bytes(file)
+        ran = robots("audit", "--robots", "robots.txt", log)
+        assert (ran.status, ran.err) == (file.endswith(FIRST), "")
 
 
 @pytest.mark.promise("docs/audit.md", "- for standard input")
