@@ -52,7 +52,7 @@ _HAPROXY = (
 _SQUID = (
     # wiki.squid-cache.org/Features/LogFormat, "squid": time, duration, client, result with status,
     # bytes, method, URL, user, server, type.
-    rb"^(?P<time>\d+\.\d{3}) +\d+ (?P<client>[^ \n]+) \w+/(?P<status>\d{3}) (?P<size>\d+) "
+    rb"^(?P<time>\d+\.\d{3}) +-?\d+ (?P<client>[^ \n]+) \w+/(?P<status>\d{3}) (?P<size>\d+) "
     rb"(?P<request>[^ \n]+ [^ \n]+) [^ \n]+ \w+/[^ \n]+ [^\n]+\n"
 )
 

@@ -93,7 +93,8 @@ class Audit(Subcommand):
         if len(found["hosts"]) > 1 and run.opts.site is None:
             run.warn(f"the log is of several hosts ({hosts}): --site leaves out others")
         # Some lines name no host: aborted requests, and the log of a server with one site.
-        if not found["of_site"] and 2 * found["elsewhere"] > found["lines"]:
+        read = found["lines"] - found["unread"]
+        if not found["of_site"] and 0 < read <= 2 * found["elsewhere"]:
             run.warn(f"no line is of {found['site']}. The log is of {hosts}", NOT_RETRIEVED)
         yield from run.answer(found, _as_text(found))
         if run.opts.output is not None:
