@@ -29,6 +29,7 @@ from scrapy_koster.protocol.records import (
     record_of_draft,
     records,
 )
+from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.rules import Rules, RulesOfRfc9309, is_special
 from scrapy_koster.protocol.ruling import Ruling, Standard
 
@@ -56,7 +57,7 @@ class Reading:
     (A10). The rules of at most eight robots are kept.
     """
 
-    __slots__ = ("_body", "_rules")
+    __slots__ = ("_body", "_by_rfc9309", "_rules")
 
     standard = Standard.DRAFT
     _find = staticmethod(record_of_draft)
@@ -72,6 +73,7 @@ class Reading:
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._rules: dict[str | bytes, list[Rules]] = {}
+        self._by_rfc9309: Reading | None = None
 
     @property
     def _texts(self) -> tuple[str, str]:
@@ -120,6 +122,15 @@ class Reading:
             rule=rule,
             standard=self.standard,
         )
+
+    def allowed_by_rfc9309(self, url: str | bytes, robot: str | bytes) -> Ruling | None:
+        """Return the ruling of RFC 9309 on a forbidden *url* if RFC 9309 allows it, or None.
+
+        RFC 9309 must allow all spellings in which *url* can be sent.
+        """
+        other = self._by_rfc9309 = self._by_rfc9309 or Rfc9309(self._body)
+        is_allowed = all(other.allowed(each, robot) for each in sent_as(url))
+        return other.ruling(url, robot) if is_allowed else None
 
     def record(self, robot: str | bytes) -> Record | None:
         """Return the first record that *robot* must obey, or None."""
@@ -199,6 +210,9 @@ class Rfc9309(Reading):
     _rule_line, _usage_line = RULE_LINE, USAGE_LINE
     _sections = ("2.2.1", "2.2.2", "2.2.3")
 
+    def allowed_by_rfc9309(self, url: str | bytes, robot: str | bytes) -> None:
+        """Return None: this reading forbids no URL that RFC 9309 allows."""
+
     def names(self, robot: str | bytes) -> list[str]:
         """Return the names whose groups *robot* obeys, in lower case."""
         # Any token of a header may be the product token. So the groups for the other tokens must
@@ -243,7 +257,8 @@ class Strictest(Reading):
 
     def __init__(self, body: bytes) -> None:
         super().__init__(body)
-        self._readings: list[Reading] = [RobotsTxt(body), Rfc9309(body)]
+        self._by_rfc9309 = Rfc9309(body)
+        self._readings: list[Reading] = [RobotsTxt(body), self._by_rfc9309]
         if (right := corrected(body)) is not None:
             self._readings.append(Corrected(body, right))
 

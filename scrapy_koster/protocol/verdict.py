@@ -15,6 +15,7 @@ from scrapy_koster.protocol.override import Override, choice
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site
@@ -101,6 +102,8 @@ class Verdict(Ruling):
 
     If rules decided, ``section`` is then the name of the parser's class.
     """
+    rfc9309: Ruling | None = None
+    """The ruling of RFC 9309, if a line forbids the URL and RFC 9309 allows it; otherwise None."""
     override: Override | None = None
     """The entry of KOSTER_OVERRIDES that decided, or None.
 
@@ -172,7 +175,7 @@ class Verdict(Ruling):
         known, ground = self.known, self.ground
         if ground is Ground.RULE:
             several = f", as {self.robot} of {', '.join(self.names)}" if self.names else ""
-            return f"{because_of(self, self.robot)}{several}"
+            return f"{because_of(self, self.robot, self.rfc9309)}{several}"
         if isinstance(known, Failure):
             tries = "1 attempt" if known.attempts == 1 else f"{known.attempts} attempts"
             why = f"it cannot be retrieved ({printable(known.reason)}), {tries} failed"
@@ -240,6 +243,7 @@ def verdict_on(
                 override = chosen and chosen[1]
         ground = Ground.OVERRIDE if override else standing.ground
         ruling = _ruling(reader, decided, robot, allowed=not forbidden)
+    is_ours = forbidden and ground is Ground.RULE and ruling.rule and isinstance(parser, Reading)
     return Verdict(
         **{field.name: getattr(ruling, field.name) for field in fields(ruling)},
         url=url,
@@ -253,6 +257,7 @@ def verdict_on(
         stated=stated,
         spelling=None if forbidden == url else forbidden,
         is_explained=bool(stated or not (reader or delay)) or hasattr(parser, "ruling"),
+        rfc9309=parser.allowed_by_rfc9309(url, robot) if is_ours else None,
         override=override,
     )
 

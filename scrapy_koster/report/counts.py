@@ -147,7 +147,8 @@ class Counts:
     def refused(self, request: Any, verdict: Verdict) -> None:
         """Count a refused request, in a dry run too."""
         site, ground = str(verdict.site), verdict.ground
-        self.tally.add("site", site, **{REFUSED[ground.value]: 1})
+        stricter = int(verdict.rfc9309 is not None)
+        self.tally.add("site", site, stricter=stricter, **{REFUSED[ground.value]: 1})
         if request.meta.get("is_start_request"):
             self.tally.add("site", site, start_refused=1)
             self._sample(site, START, 0, request.url)
@@ -156,7 +157,7 @@ class Counts:
             self.tally.add("override", site, str(verdict.override), refused=1)
         if ground in _BY_LINE:
             text = text_of(verdict.rule, _RULE_CHARS) if verdict.rule else verdict.section
-        self.tally.add("rule", site, line, text, ground.value, refused=1)
+        self.tally.add("rule", site, line, text, ground.value, refused=1, stricter=stricter)
         self._sample(site, ground.value, line, request.url)
 
     def exempt(self, request: Any, site: Site, verdict: Verdict | None) -> None:

@@ -225,6 +225,20 @@ def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, wo
     assert "\n  hazard" not in strict.out
 
 
+@pytest.mark.promise("docs/commands.md", "explain: stricter")
+@pytest.mark.parametrize("path", ["/a", "/b"])
+@pytest.mark.parametrize("parser", ["Koster", "Strictest", "Rfc9309"])
+def test_explain_names_a_refusal_that_rfc_9309_allows(
+    robots: Robots, parser: str, path: str
+) -> None:
+    body, settings = b"User-agent: *\nDisallow: /\nAllow: /a\n", {}
+    settings["KOSTER_PARSER"] = f"scrapy_koster.{parser}RobotParser"
+    ran, row = explained(robots, body, f"http://h{path}", **settings)
+    is_stricter = path == "/a" and parser != "Rfc9309"
+    assert (row["stricter"], row["rfc9309"]["allowed"]) == (is_stricter, path == "/a")
+    assert ('\n  stricter  KOSTER_PARSER = "scrapy_koster.Rfc9309' in ran.out) is is_stricter
+
+
 @pytest.mark.promise("docs/commands.md", "explain: robot and names")
 @pytest.mark.parametrize(("record", "name"), [("b", "b"), ("a", "a"), ("c", "a")])
 def test_explain_names_the_name_that_matched(robots: Robots, record: str, name: str) -> None:
@@ -285,7 +299,7 @@ def test_explain_names_an_override(robots: Robots) -> None:
     ran, row = explained(robots, body, url, KOSTER_OVERRIDES=json.dumps([entry]))
     assert ran.status == 0
     assert f"\n  because   {why}\n" in ran.out
-    assert "\n  draft     forbidden by line 2 'Disallow: /a' of the record" in ran.out
+    assert "\n  draft     forbidden by line 2 'Disallow: /a' in the group" in ran.out
     assert (row["allowed"], row["ground"], row["because"]) == (True, "override", why)
     assert row["override"] == {"site": "http://h", "reason": "agreed", "until": "2999-12-31"}
     assert row["draft"]["allowed"] is False

@@ -51,8 +51,8 @@ BY_RFC_9309 = Ruling(
     rule=Line(9, b"disallow", b"/*.html$"),
     standard=Standard.RFC_9309,
 )
-LINE = "line 3 'Disallow: /org/plans.html' of the record at line 1 for fig, tree"
-LINE_9 = "line 9 'Disallow: /*.html$' of the group at line 8 for fig (RFC 9309, 2.2.3)"
+LINE = "line 3 'Disallow: /org/plans.html' in the group for fig, tree (line 1)"
+LINE_9 = "line 9 'Disallow: /*.html$' in the group for fig (line 8); RFC 9309 2.2.3"
 SLOW = Delay(90.5, Line(4, b"crawl-delay", b"90.5"))
 HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
 
@@ -60,10 +60,10 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        pytest.param({}, f"{LINE} (3.2.2)", id="a rule"),
+        pytest.param({}, f"{LINE}; draft 3.2.2", id="a rule"),
         pytest.param(
             {"allowed": True, "rule": None},
-            "no rule of the record at line 1 for fig, tree applies (3.2.2)",
+            "no rule of the group for fig, tree (line 1) applies; draft 3.2.2",
             id="no rule",
         ),
         pytest.param(
@@ -73,13 +73,13 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
         ),
         pytest.param(
             {"section": "2.2.2", "standard": Standard.RFC_9309},
-            f"{LINE.replace('record', 'group')} (RFC 9309, 2.2.2)",
+            f"{LINE}; RFC 9309 2.2.2",
             id="RFC 9309",
         ),
-        pytest.param({"also": BY_RFC_9309}, f"{LINE} (3.2.2) and {LINE_9}", id="both"),
+        pytest.param({"also": BY_RFC_9309}, f"{LINE}; draft 3.2.2, and {LINE_9}", id="both"),
         pytest.param(
             {"also": Ruling(**RULED | {"standard": Standard.RFC_9309, "section": "2.2.2"})},
-            f"{LINE} (3.2.2; RFC 9309, 2.2.2)",
+            f"{LINE}; draft 3.2.2, RFC 9309 2.2.2",
             id="both by one line",
         ),
         pytest.param(
@@ -99,8 +99,8 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
         ),
         pytest.param(
             {"rule": HOSTILE},
-            f"line 3 'Disallow: /\\x1b[2J\\x00\\xffü{'x' * 170}...' of the record at line 1 for"
-            " fig, tree (3.2.2)",
+            f"line 3 'Disallow: /\\x1b[2J\\x00\\xffü{'x' * 170}...' in the group for fig,"
+            " tree (line 1); draft 3.2.2",
             id="hostile",
         ),
     ],
@@ -226,7 +226,7 @@ def test_the_first_spelling_that_is_forbidden_decides() -> None:
 def test_both_standards_have_their_say() -> None:
     body = BODY + b"Disallow: /*.pdf$\n"
     by_both = judged("/org/plans.html", Obey(COPY, 0), Strictest(body))
-    assert by_both.because() == f"{LINE} (3.2.2; RFC 9309, 2.2.2)"
+    assert by_both.because() == f"{LINE}; draft 3.2.2, RFC 9309 2.2.2"
     by_one = judged("/a.pdf", Obey(COPY, 0), Strictest(body))
     assert (by_one.standard, by_one.line, by_one.also) == (Standard.RFC_9309, 4, None)
 

@@ -17,6 +17,7 @@ from scrapy_koster.protocol.line import is_viewer_page, is_wide
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
+from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.protocol.wording import utc
 
 _ANYWAY = '. To fetch its pages anyway, set KOSTER_UNAVAILABLE = "allow"'
@@ -124,6 +125,13 @@ class Announcer:
             because=because,
             cause=cause.words,
         )
+
+    def refused(self, request: Request, verdict: Verdict) -> None:
+        """Send the signal of a refused *request*. Count the request if RFC 9309 allows it."""
+        self.send(signals.request_refused, request=request, verdict=verdict)
+        if verdict.rfc9309 is not None:
+            self._stats.inc_value("koster/stricter/urls")
+            self.summary.stricter_met(verdict)
 
     def odd(self, state: SiteState, copy: Copy) -> None:
         """Log a robots.txt that is cut, in UTF-16 or UTF-32, partly HTML, or rendered as a page."""

@@ -14,6 +14,7 @@ from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 _URL_CHARS = 300
@@ -46,6 +47,7 @@ class Summary:
         self.copies: Counter[Retrieval] = Counter()
         self._hazards: Counter[Cause] = Counter()
         self._examples: dict[Cause, str] = {}
+        self._stricter: Verdict | None = None
 
     def begin(self, robot: str) -> None:
         """Log the settings in force: *robot*, parser, storage, Crawl-delay, dry run."""
@@ -77,17 +79,30 @@ class Summary:
         self._hazards[cause] += 1
         self._examples.setdefault(cause, f"{printable(url, _URL_CHARS)} is {because}")
 
+    def stricter_met(self, verdict: Verdict) -> None:
+        """Keep the first *verdict* that forbids a page which RFC 9309 allows, to log it."""
+        self._stricter = self._stricter or verdict
+
     def write(self) -> None:
         """Log the hazards, the closed sites, and the numbers of sites, requests and copies."""
         is_survey = getattr(self._crawler.spider, "is_survey", False)
+        dry_run, stats = self._config.dry_run, self._crawler.stats
         self._write_hazards("Allowed" if is_survey else "Fetched")
+        if self._stricter is not None:
+            verb = "Would refuse" if dry_run or is_survey else "Refused"
+            self._log.info(
+                "%(pages)s that RFC 9309 allows. For example %(url)s is %(verdict)s. Set"
+                ' KOSTER_PARSER = "scrapy_koster.Rfc9309RobotParser" to fetch them',
+                pages=_pages(verb, stats.get_value("koster/stricter/urls")),
+                url=printable(self._stricter.url, _URL_CHARS),
+                verdict=self._stricter,
+            )
         closed = [self._listed(standing) for standing in self._closed if self._sites[standing]]
         if closed and not is_survey:
             self._log.warning(
                 "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
                 kinds=", ".join(closed),
             )
-        dry_run, stats = self._config.dry_run, self._crawler.stats
         stat = "koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden"
         refused, parked = stats.get_value(stat, 0), stats.get_value("koster/parked", 0)
         is_told = self._crawler.settings["LOG_LEVEL"] in {"DEBUG", 10}
