@@ -123,7 +123,7 @@ class Reading:
             standard=self.standard,
         )
 
-    def allowed_by_rfc9309(self, url: str | bytes, robot: str | bytes) -> Ruling | None:
+    def allowed_by_rfc9309(self, url: str, robot: str | bytes) -> Ruling | None:
         """Return the ruling of RFC 9309 on a forbidden *url* if RFC 9309 allows it, or None.
 
         RFC 9309 must allow all spellings in which *url* can be sent.
@@ -210,7 +210,7 @@ class Rfc9309(Reading):
     _rule_line, _usage_line = RULE_LINE, USAGE_LINE
     _sections = ("2.2.1", "2.2.2", "2.2.3")
 
-    def allowed_by_rfc9309(self, url: str | bytes, robot: str | bytes) -> None:
+    def allowed_by_rfc9309(self, url: str, robot: str | bytes) -> None:
         """Return None: this reading forbids no URL that RFC 9309 allows."""
 
     def names(self, robot: str | bytes) -> list[str]:
