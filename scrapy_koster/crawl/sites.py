@@ -229,7 +229,7 @@ class Sites:
     def _given_up(self, failure: Failure) -> Failure:
         """Return *failure* with a second reason: why the site is given up."""
         secs = self.config.idle_limit_secs
-        why = f"there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {secs:g} s"
+        why = f"no page was downloaded for {secs:g} s, KOSTER_IDLE_LIMIT_SECS"
         if self.is_by_hand:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
         return replace(failure, reason=f"{printable(failure.reason, _REASON_CHARS)}; {why}")

@@ -46,7 +46,7 @@ class Standing(IntEnum):
         member.ground, member.words = ground, words
         return member
 
-    OBEYED = 1, Ground.RULE, "obeyed"
+    OBEYED = 1, Ground.RULE, "with a robots.txt"
     HTML = 2, Ground.RULE, "with an HTML page for robots.txt"
     WITHOUT_RULES = 9, Ground.RULE, "without rules"
     """The file, such as a picture or prose, has no line of a robots.txt."""

@@ -177,17 +177,28 @@ class Verdict(Ruling):
             several = f", as {self.robot} of {', '.join(self.names)}" if self.names else ""
             return f"{because_of(self, self.robot, self.rfc9309)}{several}"
         if isinstance(known, Failure):
-            tries = "1 attempt" if known.attempts == 1 else f"{known.attempts} attempts"
-            why = f"it cannot be retrieved ({printable(known.reason)}), {tries} failed"
-        elif ground is Ground.MISSING:
+            return f"{printable(self.robots_url)} {self._not_fetched(known)}"
+        answered = f"its robots.txt answered {known.status}"
+        if ground is Ground.MISSING:
             what = " without a record" if known.status < 300 else ""
-            why = f"HTTP {known.status}{what}, missing, which KOSTER_MISSING disallows"
-        elif ground is Ground.HTML:
+            return f"{answered}{what}, which closes the site (KOSTER_MISSING)"
+        if ground is Ground.HTML:
             page = page_in_place(known.body)
-            why = f"HTTP {known.status}, {page}, which KOSTER_HTML_ROBOTSTXT disallows"
-        else:
-            why = f"HTTP {known.status}, {ground.value}"
-        return f"{why} ({self.section})"
+            return f"{answered} with {page}, which closes the site (KOSTER_HTML_ROBOTSTXT)"
+        if known.status in (401, 403):
+            effect = "opens" if self.allowed else "closes"
+            return f"{answered}, which {effect} the site (KOSTER_RESTRICTED)"
+        return f"{answered}: there are no rules"
+
+    def _not_fetched(self, failure: Failure) -> str:
+        """Return in words when, how often and why the robots.txt could not be fetched."""
+        if not failure.attempts:  # the crawl has not tried
+            return f"was not fetched ({printable(failure.reason)})"
+        tries = "1 attempt" if failure.attempts == 1 else f"{failure.attempts} attempts"
+        # ``Failure.since`` is later than ``asked`` only for a failure of another run.
+        is_older = self.source is Source.STORAGE or failure.since > failure.asked
+        when = f"last at {utc(failure.asked)}{' by another run' if is_older else ''}"
+        return f"could not be fetched in {tries} ({printable(failure.reason)}), {when}"
 
     def __repr__(self) -> str:
         """Return a short, printable text (section 6), shown by Twisted's Failure in an errback."""
@@ -196,6 +207,8 @@ class Verdict(Ruling):
     def __str__(self) -> str:
         """Return one line with the decision, the robots.txt or override, and the reason."""
         may = "allowed" if self.allowed else "forbidden"
+        if isinstance(self.known, Failure):
+            return f"{'allowed' if self.allowed else 'refused'}: {self.because()}"
         if self.override is not None:
             return f"{may} by {self.because()}"
         return f"{may} by {printable(self.robots_url)}: {self.because()}"

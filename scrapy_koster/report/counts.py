@@ -9,7 +9,7 @@ from scrapy_koster import signals
 from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer, last_copy
 from scrapy_koster.protocol.hazard import Cause, Hazard
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.reading import Reading, RobotsTxt
+from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.standing import Ground, Standing
@@ -45,6 +45,7 @@ class Counts:
         self._no_record = 0 if is_ours else -1
         self.tally = Tally()
         self.tally.put("about", "compared", value=int(is_ours))  # the draft with RFC 9309
+        self.tally.put("about", "by_rfc9309", value=int(issubclass(parser, Rfc9309)))
         self._seen: Counter[tuple[str, str, int]] = Counter()
         self._samples = 0
 

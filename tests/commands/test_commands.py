@@ -443,23 +443,27 @@ def test_explain_asks_a_site_that_failed_when_its_retry_is_due(sites: Sites) -> 
         (
             {},
             {
-                404: (0, "unrestricted", "HTTP 404, unrestricted (3.1)"),
-                403: (1, "restricted", "HTTP 403, restricted (3.1)"),
-                503: (3, "unavailable", "it cannot be retrieved (HTTP 503), 1 attempt failed"),
+                404: (0, "unrestricted", "its robots.txt answered 404: there are no rules"),
+                403: (1, "restricted", "its robots.txt answered 403, which closes the site"),
+                503: (3, "unavailable", "could not be fetched in 1 attempt (HTTP 503)"),
             },
         ),
         (
             {"KOSTER_RESTRICTED": "allow", "KOSTER_UNAVAILABLE": "allow"},
             {
-                403: (0, "unrestricted", "unrestricted (3.1)"),
-                503: (0, "unavailable", "it cannot be retrieved"),
+                403: (0, "unrestricted", "which opens the site (KOSTER_RESTRICTED)"),
+                503: (0, "unavailable", "could not be fetched in 1 attempt"),
             },
+        ),
+        (
+            {"KOSTER_PARSER": "scrapy_koster.Rfc9309RobotParser"},
+            {401: (0, "unrestricted", "answered 401, which opens the site (KOSTER_RESTRICTED)")},
         ),
         (
             {"KOSTER_MISSING": "disallow"},
             {
-                404: (1, "missing", "HTTP 404, missing, which KOSTER_MISSING disallows (3.1)"),
-                200: (1, "missing", "HTTP 200 without a record, missing, which KOSTER_MISSING"),
+                404: (1, "missing", "answered 404, which closes the site (KOSTER_MISSING)"),
+                200: (1, "missing", "answered 200 without a record, which closes the site"),
             },
         ),
     ],

@@ -84,17 +84,34 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
         ),
         pytest.param(
             {"ground": Ground.RESTRICTED, "known": replace(COPY, status=403), "section": "3.1"},
-            "HTTP 403, restricted (3.1)",
+            "its robots.txt answered 403, which closes the site (KOSTER_RESTRICTED)",
             id="restricted",
         ),
         pytest.param(
             {"ground": Ground.UNAVAILABLE, "known": FAILURE, "section": "3.1"},
-            "it cannot be retrieved (HTTP 503), 3 attempts failed (3.1)",
+            "http://www.fict.org/robots.txt could not be fetched in 3 attempts (HTTP 503), last at"
+            " 2001-09-09T01:47:00Z by another run",
+            id="unavailable, by the storage",
+        ),
+        pytest.param(
+            {"ground": Ground.UNAVAILABLE, "known": FAILURE, "source": Source.FETCHED},
+            "http://www.fict.org/robots.txt could not be fetched in 3 attempts (HTTP 503), last at"
+            " 2001-09-09T01:47:00Z",
             id="unavailable",
         ),
         pytest.param(
+            {"ground": Ground.UNAVAILABLE, "known": replace(FAILURE, attempts=0)},
+            "http://www.fict.org/robots.txt was not fetched (HTTP 503)",
+            id="no attempt",
+        ),
+        pytest.param(
+            {"ground": Ground.UNRESTRICTED, "known": replace(COPY, status=403), "allowed": True},
+            "its robots.txt answered 403, which opens the site (KOSTER_RESTRICTED)",
+            id="403 by RFC 9309",
+        ),
+        pytest.param(
             {"ground": Ground.MISSING, "section": "3.1"},
-            "HTTP 200 without a record, missing, which KOSTER_MISSING disallows (3.1)",
+            "its robots.txt answered 200 without a record, which closes the site (KOSTER_MISSING)",
             id="no record",
         ),
         pytest.param(
@@ -107,9 +124,8 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
 )
 def test_in_one_line(changes: dict[str, Any], said: str) -> None:
     verdict = replace(FORBIDDEN, **changes)
-    may = "allowed" if verdict.allowed else "forbidden"
-    url = COPY.url if isinstance(verdict.known, Copy) else f"{SITE}/robots.txt"
-    assert str(verdict) == f"{may} by {url}: {said}"
+    may = f"{'allowed' if verdict.allowed else 'forbidden'} by {COPY.url}"
+    assert str(verdict) == f"{may if isinstance(verdict.known, Copy) else 'refused'}: {said}"
     assert verdict.because() == said
 
 
@@ -325,7 +341,7 @@ def test_without_rules(step: Settled, policy: Policy, allowed: bool, ground: Gro
 
 def test_a_page_in_place_of_a_file_is_named() -> None:
     verdict = judged("/x", Obey(HTML, 0), None, Policy(html=Html.DISALLOW))
-    assert "HTTP 200, an HTML page, which KOSTER_HTML_ROBOTSTXT disallows" in str(verdict)
+    assert "robots.txt answered 200 with an HTML page, which closes the site" in str(verdict)
 
 
 @pytest.mark.parametrize("error", [RobotsForbidden, RobotsUnavailable])

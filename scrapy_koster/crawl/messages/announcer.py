@@ -28,7 +28,7 @@ _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
 _SITES_NAMED = 20
 LINES = {
     "restricted": "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may"
-    " be fetched (3.1). Next attempt after %(until)s. If the owner allows your crawl, set"
+    " be fetched (KOSTER_RESTRICTED). Next attempt after %(until)s. If the owner allows your crawl, set"
     ' KOSTER_RESTRICTED = "allow". If only your pages use a proxy, add its meta key to'
     " KOSTER_PAGE_META and run scrapy robots cache forget %(site)s",
     "no rules": "%(site)s has no rules: its robots.txt answers HTTP %(status)d%(what)s",
@@ -36,7 +36,7 @@ LINES = {
     "cut": "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: it was cut"
     " after the last complete line. To read all of it, raise KOSTER_MAX_BYTES",
     "odd": "The robots.txt of %(site)s is %(what)s",
-    "deferred": "Deferring visits to %(site)s: its robots.txt cannot be retrieved (%(reason)s)."
+    "deferred": "Holding requests to %(site)s until its robots.txt can be fetched (%(reason)s)."
     " Waiting requests: %(waiting)d. Next attempt in %(secs).0f s",
     "given up": "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
     " %(attempts)d. Refused requests: %(waiting)d%(hint)s",

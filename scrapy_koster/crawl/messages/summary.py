@@ -11,6 +11,7 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.nametoken import names_of
+from scrapy_koster.protocol.policy import Restricted
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
@@ -21,6 +22,7 @@ _URL_CHARS = 300
 _SITES_NAMED = 10
 _CLOSED = (Standing.RESTRICTED, Standing.UNAVAILABLE)
 _DELAYS = {"ignore": "ignored", "obey": "obeyed", "refuse": "obeyed, long delays refused"}
+_RESTRICTED = {Restricted.ALLOW: "open", Restricted.DISALLOW: "close"}
 _WHICH = (
     '. Which were refused, and by which line: LOG_LEVEL = "DEBUG", or scrapy robots explain URL'
 )
@@ -54,12 +56,13 @@ class Summary:
         config = self._config
         unset = "" if config.parser_is_chosen else " (the 1996 draft: KOSTER_PARSER is not set)"
         self._log.info(
-            "scrapy-koster %(version)s: robot %(robot)s, %(parser)s%(unset)s, copies in %(copies)s,"
-            " Crawl-delay %(delay)s%(dry_run)s",
+            "scrapy-koster %(version)s: robot %(robot)s, %(parser)s%(unset)s, HTTP 401 and 403"
+            " %(restricted)s a site, copies in %(copies)s, Crawl-delay %(delay)s%(dry_run)s",
             version=version("scrapy-koster"),
             robot=", ".join(filter(None, names_of(robot))) or "without a name",
             parser=config.parser.__name__,
             unset=unset,
+            restricted=_RESTRICTED[config.policy.restricted],
             copies=_place_of(config),
             delay=_DELAYS[config.pace.choice.value],
             dry_run=", dry run: no request is refused" if config.dry_run else "",
@@ -109,8 +112,8 @@ class Summary:
         sites = [f"{self._sites[each]} {each.words}" for each in Standing if self._sites[each]]
         self._log.info(
             "Sites: %(sites)s. Requests %(fate)s: %(refused)d%(waiting)s. Copies of robots.txt:"
-            " %(fetched)d fetched, %(from storage)d from storage, %(revalidated)d"
-            " revalidated%(hint)s",
+            " %(fetched)d fetched, %(from storage)d from storage, %(revalidated)d confirmed"
+            " unchanged%(hint)s",
             sites=", ".join(sites) or "none",
             fate="that would be refused (KOSTER_DRY_RUN)" if dry_run else "refused",
             refused=refused,
