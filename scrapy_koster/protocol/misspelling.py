@@ -27,9 +27,14 @@ _FIELD_LINE = re.compile(f"\n{SP}[a-z_-]{{4,}}{SP}:", ANY_CASE)
 @lru_cache(maxsize=16)  # called for every request
 def has_only_other_lines(body: bytes) -> bool:
     """Whether a file has text, but no line that could be a line of a robots.txt."""
-    text = with_line_feeds(body)
-    is_text = _TEXT_LINE.search(text) is not None and not _FIELD_LINE.search(text)
-    return is_text and corrected(body) is None
+    is_text = _TEXT_LINE.search(with_line_feeds(body)) is not None
+    return is_text and not may_have_lines(body)
+
+
+def may_have_lines(body: bytes) -> bool:
+    """Whether a file has a line that could be a line of a robots.txt."""
+    is_found = _FIELD_LINE.search(with_line_feeds(body)) is not None
+    return is_found or corrected(body) is not None
 
 
 @lru_cache(maxsize=16)  # called for every request to a site with an HTML page

@@ -172,23 +172,24 @@ class Verdict(Ruling):
             return f"{self.stated}, which disallows a use in KOSTER_USAGE_PURPOSES"
         if not self.is_explained:
             return f"as {printable(self.section)} reads it, which names no line"
-        known, ground = self.known, self.ground
-        if ground is Ground.RULE:
+        if self.ground is Ground.RULE:
             several = f", as {self.robot} of {', '.join(self.names)}" if self.names else ""
             return f"{because_of(self, self.robot, self.rfc9309)}{several}"
-        if isinstance(known, Failure):
-            return f"{printable(self.robots_url)} {self._not_fetched(known)}"
-        answered = f"its robots.txt answered {known.status}"
-        if ground is Ground.MISSING:
-            what = " without a record" if known.status < 300 else ""
-            return f"{answered}{what}, which closes the site (KOSTER_MISSING)"
-        if ground is Ground.HTML:
-            page = page_in_place(known.body)
-            return f"{answered} with {page}, which closes the site (KOSTER_HTML_ROBOTSTXT)"
-        if known.status in (401, 403):
-            effect = "opens" if self.allowed else "closes"
-            return f"{answered}, which {effect} the site (KOSTER_RESTRICTED)"
-        return f"{answered}: there are no rules"
+        return self._without_rules(self.known)
+
+    def _without_rules(self, copy: Copy | Failure) -> str:
+        """Return in words the effect of a failure, or of an answer without rules."""
+        if isinstance(copy, Failure):
+            return f"{printable(self.robots_url)} {self._not_fetched(copy)}"
+        what, effect, setting = "", "closes", "KOSTER_RESTRICTED"
+        if self.ground is Ground.MISSING:
+            what, setting = " without a record" if copy.status < 300 else "", "KOSTER_MISSING"
+        elif self.ground is Ground.HTML:
+            what, setting = f" with {page_in_place(copy.body)}", "KOSTER_HTML_ROBOTSTXT"
+        elif self.ground is Ground.UNRESTRICTED:
+            effect, setting = "opens", setting if copy.status in (401, 403) else ""
+        by = f" ({setting})" if setting else ""
+        return f"its robots.txt answered {copy.status}{what}, which {effect} the site{by}"
 
     def _not_fetched(self, failure: Failure) -> str:
         """Return in words when, how often and why the robots.txt could not be fetched."""

@@ -443,7 +443,7 @@ def test_explain_asks_a_site_that_failed_when_its_retry_is_due(sites: Sites) -> 
         (
             {},
             {
-                404: (0, "unrestricted", "its robots.txt answered 404: there are no rules"),
+                404: (0, "unrestricted", "its robots.txt answered 404, which opens the site"),
                 403: (1, "restricted", "its robots.txt answered 403, which closes the site"),
                 503: (3, "unavailable", "could not be fetched in 1 attempt (HTTP 503)"),
             },

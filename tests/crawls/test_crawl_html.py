@@ -91,7 +91,8 @@ async def test_disallowed(crawl: Crawl, server: Server, tmp_path: Path) -> None:
         for what, site in sites.items():
             assert site.pages_asked == []
             assert because[site.url("/")] == (
-                f"its robots.txt answered 200 with {what}, which closes the site (KOSTER_HTML_ROBOTSTXT)"
+                f"its robots.txt answered 200 with {what}, which closes the site"
+                " (KOSTER_HTML_ROBOTSTXT)"
             )
             said = f"answers HTTP 200 with {what}, {site.url('/robots.txt')}, so no page"
             assert sum(said in line for line in announced(result)) == 1

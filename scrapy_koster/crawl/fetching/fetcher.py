@@ -106,8 +106,7 @@ class Fetcher:
                 raise
             except Exception as error:  # noqa: BLE001  # an error of the site or the network
                 answer = self._no_answer(error)
-        exchanges = tuple(transfer.exchanges)
-        return replace(answer, exchanges=exchanges) if exchanges else answer
+        return replace(answer, exchanges=tuple(transfer.exchanges), proxy=transfer.proxy)
 
     def _no_answer(self, error: Exception, *, no_such_host: bool = False) -> NoAnswer:
         self.crawler.stats.inc_value(f"robotstxt/exception_count/{type(error)}")

@@ -28,7 +28,7 @@ _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
 _SITES_NAMED = 20
 LINES = {
     "restricted": "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may"
-    " be fetched (KOSTER_RESTRICTED). Next attempt after %(until)s. If the owner allows your crawl, set"
+    " be fetched. Next attempt after %(until)s. If the owner allows your crawl, set"
     ' KOSTER_RESTRICTED = "allow". If only your pages use a proxy, add its meta key to'
     " KOSTER_PAGE_META and run scrapy robots cache forget %(site)s",
     "no rules": "%(site)s has no rules: its robots.txt answers HTTP %(status)d%(what)s",
