@@ -86,10 +86,10 @@ class Reading:
         text = with_line_feeds(self._body)
         return text, text
 
-    def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
-        """Whether *robot* may access *url*."""
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
+        """Whether the robot *user_agent* may access *url*. The names are those of Scrapy."""
         path = origin_and_path(url)[1]
-        for rules in self.rules(robot):
+        for rules in self.rules(user_agent):
             compared = rules.unescape(path)
             if rules.disallow(compared):
                 # "The /robots.txt URL is always allowed"
