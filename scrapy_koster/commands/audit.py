@@ -1,6 +1,7 @@
 """``scrapy robots audit``: finds robots that disobeyed a robots.txt, in the log of a server."""
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,10 +29,16 @@ from scrapy_koster.commands.subcommand import (
     time_of,
     usage_errors,
 )
+from scrapy_koster.protocol.html_page import page_in_place
+from scrapy_koster.protocol.misspelling import has_only_other_lines
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.wording import STANDARD_KEYS
 
 _DISOBEYED = 1
+_LOOKED_AT = 4000
+_LOG_LINE = re.compile(
+    rb'"(?:GET|HEAD|POST) |\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}|^(?:\{|#Fields)', re.MULTILINE
+)
 _SHOWN = 50
 _ROBOT_COLUMNS = (
     "ROBOT", "KIND", "REQUESTS", "ROBOTS.TXT", "DISOBEYED", "ONLY BY THIS", "IN GRACE", "GAP",
@@ -188,6 +195,10 @@ def _version(run: Run, text: str) -> Version:
     else:
         since = time_of(date)
     body, cut = run.robots_txt(name)
+    if (is_page := page_in_place(body)) or has_only_other_lines(body):
+        other = "the log of a server" if _LOG_LINE.search(body[:_LOOKED_AT]) else "another text"
+        looks = is_page or other
+        raise UsageError(f"{name!r} looks like {looks}: --robots takes the robots.txt of the site")
     if cut is not None:
         run.warn(f"{printable(name)}: longer than KOSTER_MAX_BYTES = {cut}, the rest is not read")
     return Version(name, since, body)

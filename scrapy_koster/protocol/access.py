@@ -14,17 +14,14 @@ from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.freshness import retry_after, stated_life
 from scrapy_koster.protocol.html_page import ORDINARY, page_in_place
 from scrapy_koster.protocol.line import plain
-from scrapy_koster.protocol.misspelling import (
-    has_only_other_lines,
-    has_other_record,
-    may_have_lines,
-)
+from scrapy_koster.protocol.misspelling import has_other_record, may_have_lines
 from scrapy_koster.protocol.no_answer import why_no_answer
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.records import has_record
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
+from scrapy_koster.protocol.wording import utc
 
 _VALIDATOR_CHARS = 1000
 _JITTER = 0.25
@@ -138,6 +135,12 @@ class Failure:
     no_such_host: bool = False
     """Whether the host does not exist. If so, requests do not wait for a retry."""
 
+    @property
+    def told(self) -> str:
+        """The reason. For a failure of another run, with the time."""
+        is_older = self.attempts and self.since > self.asked
+        return f"{self.reason}, {utc(self.asked)} by another run" if is_older else self.reason
+
 
 Known: TypeAlias = Copy | Failure
 """The result of the last attempt for a site, kept in memory and in the storage."""
@@ -161,7 +164,7 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
     if page:
         is_obeyed = policy.reads_hidden and has_other_record(copy.body)
         return Standing.OBEYED if is_obeyed else Standing.HTML
-    return Standing.WITHOUT_RULES if is_file and has_only_other_lines(copy.body) else stated
+    return Standing.WITHOUT_RULES if is_file and not may_have_lines(copy.body) else stated
 
 
 def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:

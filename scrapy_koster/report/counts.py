@@ -45,7 +45,8 @@ class Counts:
         self._no_record = 0 if is_ours else -1
         self.tally = Tally()
         self.tally.put("about", "compared", value=int(is_ours))  # the draft with RFC 9309
-        self.tally.put("about", "by_rfc9309", value=int(issubclass(parser, Rfc9309)))
+        one = "draft" if issubclass(parser, RobotsTxt) else "both"
+        self.tally.put("about", "reading", value="rfc9309" if issubclass(parser, Rfc9309) else one)
         self._seen: Counter[tuple[str, str, int]] = Counter()
         self._samples = 0
 

@@ -128,6 +128,28 @@ def test_exit_statuses(robots: Robots, log: Path, tmp_path: Path) -> None:
     assert robots("audit", "--robots", "robots.txt", good).out.startswith("no robot came\n")
 
 
+@pytest.mark.promise("docs/commands.md", "audit: --robots is a robots.txt")
+@pytest.mark.parametrize(
+    ("given", "looks"),
+    [
+        (written([Hit(BEGAN, RUDE, "/")]), "the log of a server"),
+        (b'{"ts":1,"request":{"uri":"/"}}\n', "the log of a server"),
+        (b"<!doctype html><style>\n  color: red\n</style><h1>Not found</h1>", "an HTML page"),
+        (b"Hello.\n", "another text"),
+        (b"", None),
+        (b"# no rules\n\n", None),
+        (b"Sitemap: https://fict.org/s.xml", None),
+    ],
+)
+def test_a_robots_txt_that_is_none(
+    robots: Robots, log: Path, tmp_path: Path, given: bytes, looks: str | None
+) -> None:
+    (tmp_path / "given").write_bytes(given)
+    ran = robots("audit", "--robots", "given", log)
+    assert ran.status == (2 if looks else 0)
+    assert not looks or f"'given' looks like {looks}" in ran.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

@@ -192,3 +192,19 @@ async def test_a_site_that_answers_in_a_pause_is_fetched_from_after_it(
     engine.unpause()
     result = await running.result()
     assert len(result.fetched) == 5
+
+
+async def test_a_failure_of_an_earlier_run_has_its_time(crawl: Crawl, server: Server) -> None:
+    """It does not read as if the site had failed now."""
+    site = server.site()
+    site.robots = truncated("User-agent: *\n")
+    settings = QUICK | {"KOSTER_UNAVAILABLE": "disallow", "KOSTER_DEFER_FIRST_SECS": 60}
+    settings["KOSTER_DEFER_MAX_SECS"] = 60
+    first = await crawl(urls=[site.url()], settings=settings)
+    assert all("the response ended early" in str(each) for each in first.verdicts)
+    assert not any("another run" in line for line in first.logged(name="scrapy_koster"))
+    second = await crawl(urls=[site.url()], settings=settings)
+    assert site.asked("/robots.txt") == 1
+    said = [line for line in second.logged(name="scrapy_koster") if "ended early" in line]
+    assert said
+    assert all("Z by another run" in line for line in said)

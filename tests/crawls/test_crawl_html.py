@@ -129,4 +129,7 @@ async def test_a_middleware_that_renders_robots_txt(crawl: Crawl, server: Server
     assert sorted(result.fetched) == sorted(site.url("/") for site in sites)
     name = "scrapy_koster.crawl.messages.announcer"
     [warning] = result.logged(logging.WARNING, name)
-    assert "came as the page in which a browser shows a text file: a middleware" in warning
+    assert (
+        "came as the page in which a browser shows a text file, and its text is obeyed" in warning
+    )
+    assert "the site serves this page, or a middleware or download handler renders" in warning

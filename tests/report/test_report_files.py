@@ -109,7 +109,7 @@ async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path:
     assert about == {
         "title": "All\\x1b figs", "spider": "my spider/ü.1", "robot": "fig", "dry_run": 0,
         "survey": 0, "parser": "KosterRobotParser", "finished": "finished", "lost": 0,
-        "compared": 1, "by_rfc9309": 0,
+        "compared": 1, "reading": "draft",
     }  # fmt: skip
 
 

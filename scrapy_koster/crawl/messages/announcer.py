@@ -91,7 +91,7 @@ class Announcer:
                 "The robots.txt of %(site)s cannot be retrieved (%(reason)s), attempts:"
                 " %(attempts)d",
                 site=site,
-                reason=known.reason,
+                reason=known.told,
                 attempts=known.attempts,
             )
             return
@@ -141,9 +141,9 @@ class Announcer:
         if is_viewer_page(copy.body):
             self._log.warning_once(
                 "The robots.txt of %(site)s came as the page in which a browser shows a text"
-                " file: a middleware or a download handler renders robots.txt. Its text is"
-                " obeyed. Let that component skip requests whose URL ends with /robots.txt."
-                " This is logged once",
+                " file, and its text is obeyed. Either the site serves this page, or a middleware"
+                " or download handler renders robots.txt: let it skip URLs that end with"
+                " /robots.txt. This is logged once",
                 site=state.site,
             )
         elif is_wide(copy.body):
@@ -201,13 +201,14 @@ class Announcer:
                 if waiting:
                     self._stats.inc_value("koster/deferred/requests", waiting)
                 secs = max(0.0, failure.retry - self._epoch())  # 0 if the retry is due by now
-                self._name("deferred", state, reason=failure.reason, waiting=waiting, secs=secs)
+                reason = failure.told
+                self._name("deferred", state, reason=reason, waiting=waiting, secs=secs)
             case Pass(failure) if before is not now:
-                self._name("let through", state, reason=failure.reason)
+                self._name("let through", state, reason=failure.told)
             case Refuse(failure) if waiting:
                 self.send(signals.site_given_up, site=state.site)
                 hint = _DRY_RUN if self._is_dry_run else ""
-                values: dict[str, object] = {"reason": failure.reason, "waiting": waiting}
+                values: dict[str, object] = {"reason": failure.told, "waiting": waiting}
                 if self._policy.defers:
                     is_final = failure.no_such_host or failure.is_defect
                     hint = hint or ("" if is_final else self._to_go_on)
