@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Protocol
 
 from scrapy_koster.protocol.html_page import challenge_in
 from scrapy_koster.protocol.printable import printable
 
-if TYPE_CHECKING:
-    from scrapy_koster.protocol.access import Answer
+
+class Answer(Protocol):
+    """The fields of an ``access.Answer`` that are read here."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def proxy(self) -> str: ...
+
 
 # The header fields of challenges, each with the words in the value. AWS WAF, Cloudflare, Vercel and
 # SiteGround document these fields: pages that a robot gets without a challenge do not have them.
