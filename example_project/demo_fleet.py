@@ -130,7 +130,7 @@ def in_journals(client: redis.Redis) -> int:
 def has_deferred(log: Path) -> bool:
     """Whether requests wait in the worker of this log."""
     said = log.read_text(encoding="utf-8")
-    return bool(re.search("Deferring visits .* Waiting requests: [1-9]", said))
+    return bool(re.search("Holding requests .* Waiting requests: [1-9]", said))
 
 
 def crawl(sites: Sites, client: redis.Redis, redis_url: str, folder: Path) -> int:

@@ -46,7 +46,7 @@ class KosterRobotParser(RobotsTxt, ScrapyParser):
     """Parser that reads a robots.txt by Martijn Koster's 1996 draft.
 
     Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
-    ``allowed(url, robot)`` takes a name token or a User-Agent header.
+    ``allowed(url, user_agent)`` takes a name token or a User-Agent header.
     ``ruling(url, robot)`` also returns the matching line.
     """
 
@@ -55,7 +55,7 @@ class Rfc9309RobotParser(Rfc9309, ScrapyParser):
     """Parser that reads a robots.txt by RFC 9309.
 
     Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
-    ``allowed(url, robot)`` takes a product token or a User-Agent header.
+    ``allowed(url, user_agent)`` takes a product token or a User-Agent header.
     ``ruling(url, robot)`` also returns the matching line.
     """
 
@@ -68,7 +68,7 @@ class StrictestRobotParser(Strictest, ScrapyParser):
     corrected.
 
     Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
-    ``allowed(url, robot)`` takes a name token or a User-Agent header.
+    ``allowed(url, user_agent)`` takes a name token or a User-Agent header.
     ``ruling(url, robot)`` also returns the standard and the matching line. If both standards
     forbid the URL, the ruling of the draft has the ruling of RFC 9309 as ``also``.
     """

@@ -125,10 +125,10 @@ CHECKS = {
         Check("K032", _NOTE, _DRAFT, "3.3", "B11, B14",
               "The extension line is outside of a record.",
               "Move it to the rules of a record, at their end."),
-        Check("K033", _WARNING, _DRAFT, "3.3", "B11",
-              "An extension line ends the User-agent lines: the robots before it are not "
-              "restricted.",
-              "Move it after the rules."),
+        Check("K033", _WARNING, BOTH, "3.3", "B11",
+              "An extension line ends the User-agent lines: for the draft the robots before it are "
+              "not restricted, for RFC 9309 the rules after it apply to them, too.",
+              "Move it after the rules, or give each robot rules of its own."),
         Check("K034", _ERROR, BOTH, "3.2", "B14",
               "The rule comes before any User-agent line: it is ignored.",
               'Put "User-agent: *" before it.'),

@@ -50,7 +50,9 @@ def seen_between(records: list[Record], blanks: list[int]) -> Iterator[Seen]:
     for record, following in pairwise(records):
         agent, rule = following.agents[0], record.rules[0]
         if not any(map(_is_rule, record.rules)):
-            said = "the robots of the record at line {} are not restricted"
+            said = (
+                "the robots of line {} obey the rules after it for RFC 9309, and none for the draft"
+            )
             start = record.agents[0].number
             yield Seen("K033", rule.number, 1, said, (start,))
         elif not _blank_between(record.rules[-1], agent, blanks):

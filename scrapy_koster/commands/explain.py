@@ -236,6 +236,7 @@ def _as_dict(explained: Explained) -> dict[str, Any]:
     verdict, outcome = explained.verdict, explained.basis.outcome
     facts = {**verdict.to_dict(), "rfc9309": {"allowed": explained.rfc9309}}
     facts["hazard"] = explained.hazard.cause.value if explained.hazard else None
+    facts["stricter"] = verdict.rfc9309 is not None
     facts["file"] = explained.file
     if explained.delay is not None:
         facts["crawl_delay"] = explained.delay.to_dict()
@@ -314,8 +315,7 @@ def _facts(explained: Explained, origin: str) -> Iterator[tuple[str, str]]:
         yield "file", _FILES[explained.file]
     if facts["fetched"] is not None:
         yield "fetched", f"{facts['fetched']}, fresh until {facts['expires']}"
-    if explained.hazard is not None:
-        yield "hazard", f"{explained.hazard.cause.words} (cause: {explained.hazard.cause.value})"
+    yield from _compared(explained)
     if explained.paced is not None:
         yield "delay", explained.paced
     for number, statement in enumerate(explained.usage.statements[:_STATEMENTS]):
@@ -328,6 +328,14 @@ def _facts(explained: Explained, origin: str) -> Iterator[tuple[str, str]]:
     for standard, ruling in explained.rulings.items():
         by = " by" if ruling.rule else ","
         yield standard.value, f"{_MAY[ruling.allowed]}{by} {because_of(ruling, verdict.robot)}"
+
+
+def _compared(explained: Explained) -> Iterator[tuple[str, str]]:
+    """Yield the facts if RFC 9309, or a hidden line, decides otherwise than the crawl."""
+    if explained.hazard is not None:
+        yield "hazard", f"{explained.hazard.cause.words} (cause: {explained.hazard.cause.value})"
+    if explained.verdict.rfc9309 is not None:
+        yield "stricter", 'KOSTER_PARSER = "scrapy_koster.Rfc9309RobotParser" allows the URL'
 
 
 def _evidence(basis: Basis) -> Iterator[tuple[str, str]]:

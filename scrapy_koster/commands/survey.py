@@ -199,6 +199,7 @@ def _as_text(given: dict[str, int], numbers: dict[str, Any]) -> Iterator[Line]:
     requests = numbers["requests"]
     refused = {f"would be refused: {why}": count for why, count in requests["refused"].items()}
     urls = {"would be fetched": requests["allowed"], **refused}
+    urls["of the refused, allowed by RFC 9309"] = numbers["totals"]["stricter"]
     urls["not decided"] = given["urls"] - given["decided"]
     usage = {
         f"{label}={preference}": count

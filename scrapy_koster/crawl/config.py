@@ -69,10 +69,11 @@ def _flag() -> Setting:
     return Setting(False, lambda value: flags[str(value)], wanted="True or False")  # noqa: FBT003
 
 
-def _one_of(kind: type[Enum], default: str) -> Setting:
-    """Return the setting of a member of *kind*. The user sets the value of the member."""
+def _one_of(kind: type[Enum], default: str | None) -> Setting:
+    """Return the setting of a member of *kind*. The user sets the value of the member, or None."""
     values = ", ".join(repr(member.value) for member in kind)
-    return Setting(default, kind, wanted=f"one of {values}")
+    read = {None: None, **{member.value: member for member in kind}}.__getitem__
+    return Setting(default, read, wanted=f"one of {values}")
 
 
 def _list_of(wanted: str, pattern: str, default: Sequence[str] = ()) -> Setting:
@@ -170,7 +171,7 @@ SETTINGS: Mapping[str, Setting] = {
     "KOSTER_IDLE_LIMIT_SECS": _secs(30),
     "KOSTER_CRAWL_DELAY": _one_of(CrawlDelay, "ignore"),
     "KOSTER_CRAWL_DELAY_MAX_SECS": _secs(60, above=0),
-    "KOSTER_RESTRICTED": _one_of(Restricted, "disallow"),
+    "KOSTER_RESTRICTED": _one_of(Restricted, None),
     "KOSTER_MISSING": _one_of(Missing, "allow"),
     "KOSTER_HTML_ROBOTSTXT": _one_of(Html, "allow"),
     "KOSTER_UNAVAILABLE": _one_of(Unavailable, "defer"),
@@ -252,6 +253,10 @@ class Config:
         values = {name.removeprefix("KOSTER_").lower(): read[name] for name in SETTINGS}
         parser = values["parser"]
         by_rfc9309 = issubclass(parser, (Rfc9309RobotParser, StrictestRobotParser))
+        # RFC 9309, 2.3.1.3: after 400 to 499, "the crawler MAY access any resources on the server".
+        # Our other readings, and other parsers, follow the draft (3.1).
+        opens = issubclass(parser, Rfc9309RobotParser)
+        values["restricted"] = values["restricted"] or Restricted("allow" if opens else "disallow")
         # With KOSTER_USAGE_PURPOSES, a copy lives for a day at most (DAY_SECS). With a parser that
         # reads by RFC 9309, the same limit applies, unless you set KOSTER_EXPIRY_SECS.
         if values["usage_purposes"] or (by_rfc9309 and settings.get("KOSTER_EXPIRY_SECS") is None):

@@ -269,7 +269,7 @@ class Enforcement:
 
     def _count_refused(self, request: Request, verdict: Verdict) -> None:
         """Count a refused *request*, and send the signal. A dry run has its own stat."""
-        self._announcer.send(signals.request_refused, request=request, verdict=verdict)
+        self._announcer.refused(request, verdict)
         if kind := _REFUSED.get(verdict.ground):
             self._stats.inc_value(f"koster/{kind}/refused")
         if self._config.dry_run:

@@ -57,13 +57,16 @@ class Robot:
     A name is a name token, a User-Agent header that begins with a name token (A10), or several name
     tokens with commas. Downloader middlewares may change the header of a request after the
     decision, so the name is compared with the header of the first request that got a page.
+    The first request without a page is compared, too: a wrong name may be why all are refused.
     """
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         """Use the name in *config*. If there is no name, the headers of requests name the robot."""
         self._log = Log(__name__, crawler)
         self._config = config
-        self.name = config.robot or user_agent(crawler)
+        self._user_agent = user_agent(crawler)
+        self._is_survey = getattr(crawler.spider, "is_survey", False)
+        self.name = config.robot or self._user_agent
         """The name for requests without a name of their own."""
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
         """The names from the meta or the header of a request, by request."""
@@ -87,16 +90,24 @@ class Robot:
         """Return the name by which *request* was decided, even if its header has changed since."""
         return self._names.get(request, self.name) if self._names else self.name
 
-    def compare(self, request: Request) -> None:
-        """Check the User-Agent header of the first request that got a page, and log warnings."""
-        if request.meta.get("dont_obey_robotstxt") or not self._log.is_first("page"):
+    def compare(self, request: Request, *, is_sent: bool) -> None:
+        """Check the User-Agent header of the first request, and log warnings.
+
+        Also check the first request with a page (*is_sent*), whose header is certain. A survey may
+        be for another robot.
+        """
+        if request.meta.get("dont_obey_robotstxt") or self._is_survey:
+            return
+        if not self._log.is_first(f"compared, {is_sent}"):
             return
         header, robot = sent_user_agent(request.headers), self.decided_by(request)
+        if b"User-Agent" not in request.headers and not is_sent:
+            header = self._user_agent  # Scrapy sets the header after our decision
         names = names_of(robot)
         if _WORDS.match(robot):
-            self._log.warning(
-                "The robot's name '%(name)s' is used as '%(token)s': a name is one word (section"
-                ' 3.2.1). Set ROBOTSTXT_USER_AGENT to one word, for example "%(joined)s".',
+            self._log.warning_once(
+                "The robot's name '%(name)s' is used as '%(token)s': a name is one word. Set"
+                ' ROBOTSTXT_USER_AGENT to one word, for example "%(joined)s".',
                 name=robot,
                 token=names[0],
                 joined="".join(robot.partition("/")[0].split()),
@@ -104,21 +115,19 @@ class Robot:
         if not any(name in header.lower() for name in {*names} - {"", "mozilla"}):
             # 3.2.1: "The name token a robot chooses for itself should be sent as part of the HTTP
             # User-agent header, and must be well documented."
-            self._log.warning(
-                "Sites cannot recognize your robot: rules are selected by the name token"
-                " '%(token)s', and the User-Agent header is '%(header)s' (section 3.2.1). Set"
-                ' ROBOTSTXT_USER_AGENT to the robot\'s name, for example "figtree", and USER_AGENT'
-                ' to a header that begins with it, for example "FigTree/0.1'
-                ' (+https://example.com/robot)". If a downloader middleware sets the header, give'
-                " it a lower order than KosterMiddleware.",
+            self._log.warning_once(
+                "Sites cannot recognize your robot: robots.txt is read for '%(token)s', but your"
+                " requests say '%(header)s'. Set ROBOTSTXT_USER_AGENT to the robot's name, for"
+                ' example "figtree", and USER_AGENT to a header that begins with it, for example'
+                ' "FigTree/0.1 (+https://example.com/robot)". If a downloader middleware sets the'
+                " header, give it a lower order than KosterMiddleware.",
                 token=", ".join(names),
                 header=header,
             )
         elif not _PAGE_OR_ADDRESS.search(header):
-            self._log.warning(
-                "The User-Agent header '%(header)s' contains neither a URL nor a mail address, so"
-                " the owner of a site cannot look up your robot or contact you. A robot must be"
-                " well documented (section 3.2.1). Add the URL of a page about it to USER_AGENT,"
-                ' for example "FigTree/0.1 (+https://example.com/robot)", or a mail address.',
+            self._log.warning_once(
+                "The User-Agent header '%(header)s' contains neither a URL nor a mail address. Site"
+                " owners need a way to reach you: add the URL of a page about it to USER_AGENT, for"
+                ' example "FigTree/0.1 (+https://example.com/robot)", or a mail address.',
                 header=header,
             )

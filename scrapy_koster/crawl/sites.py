@@ -271,7 +271,7 @@ class Sites:
         """
         failure: Any = state.known
         secs = self.config.idle_limit_secs
-        why = f"no page was downloaded for {secs:g} s (KOSTER_IDLE_LIMIT_SECS)"
+        why = f"no page was downloaded for {secs:g} s, KOSTER_IDLE_LIMIT_SECS"
         if self.is_by_hand:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
         reason = f"{printable(failure.reason, _REASON_CHARS)}; {why}"

@@ -14,7 +14,8 @@ from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.freshness import retry_after, stated_life
 from scrapy_koster.protocol.html_page import ORDINARY, page_in_place
 from scrapy_koster.protocol.line import plain
-from scrapy_koster.protocol.misspelling import has_only_other_lines, has_other_record
+from scrapy_koster.protocol.misspelling import has_other_record, may_have_lines
+from scrapy_koster.protocol.no_answer import why_no_answer
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.records import has_record
@@ -45,6 +46,8 @@ class Answer:
     """Digest of the received bytes, before decoding and the cut to whole lines."""
     exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
     """The requests and responses, with redirects, in order. Empty without KOSTER_ARCHIVE."""
+    proxy: str = field(default="", compare=False)
+    """The proxy to which the request was sent, without credentials, or ""."""
 
     def __repr__(self) -> str:
         """Return a short and printable text for logs (section 6)."""
@@ -62,6 +65,8 @@ class NoAnswer:
     """Whether the name of the host does not exist, so the host has no pages."""
     exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
     """The requests and responses before the failure, in order. Empty without KOSTER_ARCHIVE."""
+    proxy: str = field(default="", compare=False)
+    """The proxy to which the request was sent, without credentials, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +157,7 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
     if page:
         is_obeyed = policy.reads_hidden and has_other_record(copy.body)
         return Standing.OBEYED if is_obeyed else Standing.HTML
-    return Standing.WITHOUT_RULES if is_file and has_only_other_lines(copy.body) else stated
+    return Standing.WITHOUT_RULES if is_file and not may_have_lines(copy.body) else stated
 
 
 def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:
@@ -162,9 +167,14 @@ def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:
     KOSTER_HTML_ROBOTSTXT: with "defer", any HTML page without a record is a failure. With
     "disallow", no page is a failure.
     """
-    if policy.html is Html.DISALLOW or standing_stated(copy.status) is not Standing.OBEYED:
+    if standing_stated(copy.status) is not Standing.OBEYED:
         return None
     page = page_in_place(copy.body)
+    # RFC 9110, 15.3.3: the response to 202 "is intentionally noncommittal".
+    if copy.status == 202 and (page or not may_have_lines(copy.body)):
+        return "HTTP 202, which is no final answer, without rules"
+    if policy.html is Html.DISALLOW:
+        return None
     if page is None or (page == ORDINARY and policy.html is not Html.DEFER):
         return None
     return f"HTTP {copy.status}, {page}"
@@ -175,7 +185,8 @@ def redirect_target(answer: Answer) -> str | None:
     # 3.1: "On server response indicating Redirection (HTTP Status Code 3XX) a
     # robot should follow the redirects until a resource can be found."
     location = answer.headers.get("location", "").strip()
-    if answer.status not in (301, 302, 303, 307, 308) or not location:
+    is_redirect = answer.status in (301, 302, 303, 307, 308) and location
+    if not is_redirect or why_no_answer(answer):
         return None
     try:
         target = urldefrag(urljoin(answer.url, location)).url
@@ -220,7 +231,7 @@ def after_answer(
     asked = None if isinstance(result, NoAnswer) else retry_after(result.headers, now=now)
     stale = last_copy(known)
     return Failure(
-        reason=str(reason),
+        reason=f"{reason}, through the proxy {result.proxy}" if result.proxy else str(reason),
         attempts=attempts,
         since=now if previous is None else previous.since,
         asked=now,
@@ -237,6 +248,8 @@ def _received(
     """Return the new or revalidated copy, or the reason of a temporary failure."""
     if isinstance(result, NoAnswer):
         return printable(result.reason)
+    if why := why_no_answer(result):
+        return why
     copy, stated = last_copy(known), standing_stated(result.status)
     if result.status == 304:
         # 3.4: "they must periodically verify the cached copy is fresh before using

@@ -18,7 +18,7 @@ _LOOKED_AT = 1000
 _TAG = rb"<[a-z]+\b[^<>]{0,600}"
 _SCRIPT = rb"<script\b[^<>]{0,300}>[^<]{0,600}"
 _PRODUCTS = {
-    "Akamai": _TAG + rb"\bid=.sec-(?:if-)?cpt-(?:if|container)",
+    "Akamai": _TAG + rb"\bid=.sec-(?:if-)?cpt-(?:if|container)|\"sec-cp-challenge\"",
     "Anubis": _TAG + rb"(?:\bid=.anubis_(?:challenge|version)|/\.within\.website/x/cmd/anubis/)",
     "AWS WAF": _SCRIPT + rb"\bgokuProps\b",
     "Cloudflare": _SCRIPT + rb"\b_cf_chl_opt\b",
@@ -62,9 +62,13 @@ def page_in_place(body: bytes) -> str | None:
     if not is_html(body) or has_record(body):
         return None
     html = narrow(body).removeprefix(b"\xef\xbb\xbf")
-    found = (name for name, pattern in _CHALLENGES.items() if pattern.search(html))
-    challenge = next(found, None) or _only(html)
+    challenge = challenge_in(html) or _only(html)
     return f"a challenge page ({challenge})" if challenge else ORDINARY
+
+
+def challenge_in(html: bytes) -> str | None:
+    """Return the product of a challenge page, or None for a page of no product."""
+    return next((name for name, each in _CHALLENGES.items() if each.search(html)), None)
 
 
 def _only(html: bytes) -> str:

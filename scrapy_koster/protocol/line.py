@@ -33,9 +33,13 @@ _RULE = f"\n{SP}(?:(d)is|)allow{SP}:"
 RULE_LINE = re.compile(_RULE, ANY_CASE)
 CONTENT_USAGE = b"content-usage"
 # Lines that end the User-agent lines of a group when Content-Usage is read (RFC 9309 extended by
-# draft-ietf-aipref-attach, 3: "rule =/ content-usage"). Other fields, such as Content-Signal, do
-# not end the User-agent lines (RFC 9309, 2.2.4: "other records").
+# draft-ietf-aipref-attach, 3: "rule =/ content-usage").
 USAGE_LINE = re.compile(f"\n{SP}(?:disallow|allow|content-usage){SP}:", ANY_CASE)
+# Lines that end the User-agent lines when another field is read (RFC 9309, 2.2.4: "other
+# records"). Many files have a delay for one robot directly before the group of another.
+OTHER_LINE = re.compile(
+    f"\n{SP}(?:(?:dis)?allow|content-(?:usage|signal)|crawl-delay|request-rate){SP}:", ANY_CASE
+)
 # RFC 9309: path-pattern = "/" *UTF8-char-noctl; the example in 5.1 has a path that begins with "*".
 PATH_LINE = re.compile(f"{_RULE}{SP}(?=[/*]){VALUE}", ANY_CASE)
 """An Allow or Disallow line with a path that can match.

@@ -19,17 +19,21 @@ _LINE = re.compile(
     f"\n{SP}(?!(?:user-agent|disallow|allow){SP}:)({_AGENT}|{_DISALLOW}|allow)([^:#\n]*)(:?)([^#\n]*)",
     ANY_CASE,
 )
-_TEXT_LINE = re.compile("\n[ \t]*[^# \t\n]")
 # At least four characters: the bytes of an image often have a shorter word and a colon.
+_TEXT_LINE = re.compile("\n[ \t]*[^# \t\n]")
 _FIELD_LINE = re.compile(f"\n{SP}[a-z_-]{{4,}}{SP}:", ANY_CASE)
 
 
-@lru_cache(maxsize=16)  # called for every request
 def has_only_other_lines(body: bytes) -> bool:
     """Whether a file has text, but no line that could be a line of a robots.txt."""
-    text = with_line_feeds(body)
-    is_text = _TEXT_LINE.search(text) is not None and not _FIELD_LINE.search(text)
-    return is_text and corrected(body) is None
+    return _TEXT_LINE.search(with_line_feeds(body)) is not None and not may_have_lines(body)
+
+
+@lru_cache(maxsize=16)  # called for every request
+def may_have_lines(body: bytes) -> bool:
+    """Whether a file has a line that could be a line of a robots.txt."""
+    is_found = _FIELD_LINE.search(with_line_feeds(body)) is not None
+    return is_found or corrected(body) is not None
 
 
 @lru_cache(maxsize=16)  # called for every request to a site with an HTML page

@@ -7,7 +7,7 @@ from scrapy_koster.protocol.override import Override
 
 
 class Restricted(Enum):
-    """KOSTER_RESTRICTED: the meaning of 401 and 403."""
+    """KOSTER_RESTRICTED: the meaning of 401 and 403. The default depends on the reading."""
 
     DISALLOW = "disallow"
     ALLOW = "allow"

@@ -10,6 +10,7 @@ from scrapy_koster.protocol.line import (
     AGENT_LINE,
     CONTENT_USAGE,
     LINE,
+    OTHER_LINE,
     PATH_LINE,
     RULE_LINE,
     USAGE_LINE,
@@ -29,12 +30,14 @@ from scrapy_koster.protocol.records import (
     record_of_draft,
     records,
 )
+from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.rules import Rules, RulesOfRfc9309, is_special
 from scrapy_koster.protocol.ruling import Ruling, Standard
 
 _T = TypeVar("_T")
 
 _ROBOTS_KEPT = 8
+_OTHERS = (b"crawl-delay", b"request-rate", b"content-signal")
 
 
 def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T]) -> _T:
@@ -56,7 +59,7 @@ class Reading:
     (A10). The rules of at most eight robots are kept.
     """
 
-    __slots__ = ("_body", "_rules")
+    __slots__ = ("_body", "_by_rfc9309", "_rules")
 
     standard = Standard.DRAFT
     _find = staticmethod(record_of_draft)
@@ -64,14 +67,18 @@ class Reading:
     _rules_of = Rules
     _rule_line = LINE  # 3.3: ruleline = (disallowline | allowline | extension)
     """Pattern of a line that ends the User-agent lines of a record."""
-    _usage_line = LINE
-    """Replaces ``_rule_line`` to find Content-Usage lines (draft-ietf-aipref-attach, 3)."""
+    _usage_line = _other_line = LINE
+    """Replace ``_rule_line`` for Content-Usage (draft-ietf-aipref-attach, 3), and for other fields.
+
+    By RFC 9309, a field that is no rule belongs to the User-agent lines directly above it.
+    """
     _sections = ("3.2.1", "3.2.2", "3.2.2")
     """The sections for a decision without a record, by a record, and by a rule with "*" or "$"."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._rules: dict[str | bytes, list[Rules]] = {}
+        self._by_rfc9309: Reading | None = None
 
     @property
     def _texts(self) -> tuple[str, str]:
@@ -79,10 +86,10 @@ class Reading:
         text = with_line_feeds(self._body)
         return text, text
 
-    def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
-        """Whether *robot* may access *url*."""
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
+        """Whether the robot *user_agent* may access *url*. The names are those of Scrapy."""
         path = origin_and_path(url)[1]
-        for rules in self.rules(robot):
+        for rules in self.rules(user_agent):
             compared = rules.unescape(path)
             if rules.disallow(compared):
                 # "The /robots.txt URL is always allowed"
@@ -121,6 +128,15 @@ class Reading:
             standard=self.standard,
         )
 
+    def allowed_by_rfc9309(self, url: str, robot: str | bytes) -> Ruling | None:
+        """Return the ruling of RFC 9309 on a forbidden *url* if RFC 9309 allows it, or None.
+
+        RFC 9309 must allow all spellings in which *url* can be sent.
+        """
+        other = self._by_rfc9309 = self._by_rfc9309 or Rfc9309(self._body)
+        is_allowed = all(other.allowed(each, robot) for each in sent_as(url))
+        return other.ruling(url, robot) if is_allowed else None
+
     def record(self, robot: str | bytes) -> Record | None:
         """Return the first record that *robot* must obey, or None."""
         return next(iter(self.records(robot)), None)
@@ -129,7 +145,12 @@ class Reading:
         """Return the records that *robot* must obey. ``Strictest`` returns only the draft's."""
         found = {group for name in self.names(robot) for group in self._groups(name)}
         text, ends = self._texts
-        return list(records(text, sorted(found), ends))
+        # A delay between the User-agent lines of a group is for the robots before it only.
+        own = set(self.lines(robot, *_OTHERS))
+        return [
+            Record(agents, [each for each in rules if each.field not in _OTHERS or each in own])
+            for agents, rules in records(text, sorted(found), ends)
+        ]
 
     def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
         """Return the lines with one of *fields* that *robot* obeys, in file order.
@@ -146,12 +167,21 @@ class Reading:
         if not names_any(self._body, fields):
             return []
         text, ends = self._texts
-        rule_line = self._usage_line if CONTENT_USAGE in fields else self._rule_line
-        apart = [self._groups(name, rule_line) for name in self.names(robot)]
-        found = [records(text, groups, ends) for groups in apart if groups]
-        return [
-            [rule for each in of for rule in each.rules if rule.field in fields] for of in found
-        ]
+        ended_by = {field: self._ended_by(field) for field in fields}
+        apart = []
+        for name in self.names(robot):
+            found = {end: self._groups(name, end) for end in ended_by.values()}
+            if any(found.values()):
+                read = ((end, each) for end in found for each in records(text, found[end], ends))
+                lines = ((end, rule) for end, each in read for rule in each.rules)
+                apart.append([rule for end, rule in lines if ended_by.get(rule.field) is end])
+        return apart
+
+    def _ended_by(self, field: bytes) -> re.Pattern[str]:
+        """Return the pattern of lines that end the User-agent lines, when *field* is read."""
+        if field in (b"allow", b"disallow"):
+            return self._rule_line
+        return self._usage_line if field == CONTENT_USAGE else self._other_line
 
     def name_of(self, robot: str | bytes) -> str:
         """Return the name by which *robot* finds its record.
@@ -196,8 +226,11 @@ class Rfc9309(Reading):
     standard = Standard.RFC_9309
     _find = staticmethod(groups_of_rfc9309)
     _rules_of = RulesOfRfc9309
-    _rule_line, _usage_line = RULE_LINE, USAGE_LINE
+    _rule_line, _usage_line, _other_line = RULE_LINE, USAGE_LINE, OTHER_LINE
     _sections = ("2.2.1", "2.2.2", "2.2.3")
+
+    def allowed_by_rfc9309(self, url: str, robot: str | bytes) -> None:
+        """Return None: this reading forbids no URL that RFC 9309 allows."""
 
     def names(self, robot: str | bytes) -> list[str]:
         """Return the names whose groups *robot* obeys, in lower case."""
@@ -243,7 +276,8 @@ class Strictest(Reading):
 
     def __init__(self, body: bytes) -> None:
         super().__init__(body)
-        self._readings: list[Reading] = [RobotsTxt(body), Rfc9309(body)]
+        self._by_rfc9309 = Rfc9309(body)
+        self._readings: list[Reading] = [RobotsTxt(body), self._by_rfc9309]
         if (right := corrected(body)) is not None:
             self._readings.append(Corrected(body, right))
 

@@ -46,10 +46,10 @@ class Standing(IntEnum):
         member.ground, member.words = ground, words
         return member
 
-    OBEYED = 1, Ground.RULE, "obeyed"
+    OBEYED = 1, Ground.RULE, "with a robots.txt"
     HTML = 2, Ground.RULE, "with an HTML page for robots.txt"
     WITHOUT_RULES = 9, Ground.RULE, "without rules"
-    """The file, such as a picture or prose, has no line of a robots.txt."""
+    """The file, such as an empty file, a picture or prose, has no line of a robots.txt."""
     WITHOUT_ROBOTS_TXT = 3, Ground.UNRESTRICTED, "without robots.txt"
     RESTRICTED = 4, Ground.RESTRICTED, "restricted"
     MISSING = 7, Ground.MISSING, "missing and disallowed (KOSTER_MISSING)"

@@ -15,6 +15,7 @@ from scrapy_koster.protocol.override import Override, choice
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site
@@ -101,6 +102,8 @@ class Verdict(Ruling):
 
     If rules decided, ``section`` is then the name of the parser's class.
     """
+    rfc9309: Ruling | None = None
+    """The ruling of RFC 9309, if a line forbids the URL and RFC 9309 allows it; otherwise None."""
     override: Override | None = None
     """The entry of KOSTER_OVERRIDES that decided, or None.
 
@@ -169,22 +172,33 @@ class Verdict(Ruling):
             return f"{self.stated}, which disallows a use in KOSTER_USAGE_PURPOSES"
         if not self.is_explained:
             return f"as {printable(self.section)} reads it, which names no line"
-        known, ground = self.known, self.ground
-        if ground is Ground.RULE:
+        if self.ground is Ground.RULE:
             several = f", as {self.robot} of {', '.join(self.names)}" if self.names else ""
-            return f"{because_of(self, self.robot)}{several}"
-        if isinstance(known, Failure):
-            tries = "1 attempt" if known.attempts == 1 else f"{known.attempts} attempts"
-            why = f"it cannot be retrieved ({printable(known.reason)}), {tries} failed"
-        elif ground is Ground.MISSING:
-            what = " without a record" if known.status < 300 else ""
-            why = f"HTTP {known.status}{what}, missing, which KOSTER_MISSING disallows"
-        elif ground is Ground.HTML:
-            page = page_in_place(known.body)
-            why = f"HTTP {known.status}, {page}, which KOSTER_HTML_ROBOTSTXT disallows"
-        else:
-            why = f"HTTP {known.status}, {ground.value}"
-        return f"{why} ({self.section})"
+            return f"{because_of(self, self.robot, self.rfc9309)}{several}"
+        return self._without_rules(self.known)
+
+    def _without_rules(self, copy: Copy | Failure) -> str:
+        """Return in words the effect of a failure, or of an answer without rules."""
+        if isinstance(copy, Failure):
+            return f"{printable(self.robots_url)} {self._not_fetched(copy)}"
+        what, effect, setting = "", "closes", "KOSTER_RESTRICTED"
+        if self.ground is Ground.MISSING:
+            what, setting = " without a record" if copy.status < 300 else "", "KOSTER_MISSING"
+        elif self.ground is Ground.HTML:
+            what, setting = f" with {page_in_place(copy.body)}", "KOSTER_HTML_ROBOTSTXT"
+        elif self.ground is Ground.UNRESTRICTED:
+            effect, setting = "opens", setting if copy.status in (401, 403) else ""
+        by = f" ({setting})" if setting else ""
+        return f"its robots.txt answered {copy.status}{what}, which {effect} the site{by}"
+
+    def _not_fetched(self, failure: Failure) -> str:
+        """Return in words when, how often and why the robots.txt could not be fetched."""
+        if not failure.attempts:  # the crawl has not tried
+            return f"was not fetched ({printable(failure.reason)})"
+        tries = "1 attempt" if failure.attempts == 1 else f"{failure.attempts} attempts"
+        by = " by another process" if self.source is Source.STORAGE else ""
+        when = f"last at {utc(failure.asked)}{by}"
+        return f"could not be fetched in {tries} ({printable(failure.reason)}), {when}"
 
     def __repr__(self) -> str:
         """Return a short, printable text (section 6), shown by Twisted's Failure in an errback."""
@@ -193,6 +207,8 @@ class Verdict(Ruling):
     def __str__(self) -> str:
         """Return one line with the decision, the robots.txt or override, and the reason."""
         may = "allowed" if self.allowed else "forbidden"
+        if isinstance(self.known, Failure):
+            return f"{'allowed' if self.allowed else 'refused'}: {self.because()}"
         if self.override is not None:
             return f"{may} by {self.because()}"
         return f"{may} by {printable(self.robots_url)}: {self.because()}"
@@ -240,6 +256,7 @@ def verdict_on(
                 override = chosen and chosen[1]
         ground = Ground.OVERRIDE if override else standing.ground
         ruling = _ruling(reader, decided, robot, allowed=not forbidden)
+    is_ours = forbidden and ground is Ground.RULE and ruling.rule and isinstance(parser, Reading)
     return Verdict(
         **{field.name: getattr(ruling, field.name) for field in fields(ruling)},
         url=url,
@@ -253,6 +270,7 @@ def verdict_on(
         stated=stated,
         spelling=None if forbidden == url else forbidden,
         is_explained=bool(stated or not (reader or delay)) or hasattr(parser, "ruling"),
+        rfc9309=parser.allowed_by_rfc9309(url, robot) if is_ours else None,
         override=override,
     )
 

@@ -34,37 +34,46 @@ def utc(seconds: float) -> str:
     return (epoch + timedelta(seconds=whole)).isoformat().replace("+00:00", "Z")
 
 
-def because_of(ruling: Ruling, robot: str) -> str:
-    """Return in words the reason for *ruling* on *robot*, and the reason for ``ruling.also``."""
+def because_of(ruling: Ruling, robot: str, rfc9309: Ruling | None = None) -> str:
+    """Return in words the reason for *ruling* on *robot*, and the reason for ``ruling.also``.
+
+    *rfc9309* is the ruling by which RFC 9309 allows what *ruling* forbids, or None.
+    """
+    if rfc9309 is not None:
+        return _unlike_rfc9309(ruling, rfc9309, robot)
     section, also = _section_of(ruling), ruling.also
     if also is None:
-        return _because_of_one(ruling, robot, section)
+        return f"{_line_of(ruling, robot)}; {section}"
     if (also.record, also.rule) == (ruling.record, ruling.rule):
-        return _because_of_one(ruling, robot, f"{section}; {_section_of(also)}")
-    return f"{_because_of_one(ruling, robot, section)} and {because_of(also, robot)}"
+        return f"{_line_of(ruling, robot)}; {section}, {_section_of(also)}"
+    return f"{_line_of(ruling, robot)}; {section}, and {because_of(also, robot)}"
+
+
+def _unlike_rfc9309(ruling: Ruling, other: Ruling, robot: str) -> str:
+    line = other.rule and f"line {other.rule.number} '{text_of(other.rule, 200)}'"
+    by = "if misspellings are corrected" if ruling.is_misspelt else "by the 1996 draft only"
+    allows = line or ("no rule applies" if other.record else f"no group for {robot or '*'}")
+    return f"{_line_of(ruling, robot)} {by}; RFC 9309 allows it ({allows})"
 
 
 def _section_of(ruling: Ruling) -> str:
-    by_draft = ruling.standard is Standard.DRAFT
-    return ruling.section if by_draft else f"{ruling.standard.value}, {ruling.section}"
+    misspelt = ", misspellings corrected" if ruling.is_misspelt else ""
+    return f"{ruling.standard.value} {ruling.section}{misspelt}"
 
 
-def _because_of_one(ruling: Ruling, robot: str, section: str) -> str:
-    noun = "record" if ruling.standard is Standard.DRAFT else "group"
-    if ruling.is_misspelt:
-        section += ", misspellings put right"
+def _line_of(ruling: Ruling, robot: str) -> str:
     if ruling.record is None:
-        return f"no {noun} for {robot or '*'} ({section})"
-    title = f"{noun} {_title(ruling.record)}"
+        return f"no group for {robot or '*'}"
+    group = f"the group for {_title(ruling.record)}"
     if ruling.rule is None:
-        return f"no rule of the {title} applies ({section})"
-    return f"line {ruling.rule.number} '{text_of(ruling.rule, 200)}' of the {title} ({section})"
+        return f"no rule of {group} applies"
+    return f"line {ruling.rule.number} '{text_of(ruling.rule, 200)}' in {group}"
 
 
 def _title(record: Heading) -> str:
     agents = ", ".join(shown(agent.value, 40) for agent in record.agents[:3])
     more = ", ..." if len(record.agents) > 3 else ""
-    return f"at line {record.agents[0].number} for {agents}{more}"
+    return f"{agents}{more} (line {record.agents[0].number})"
 
 
 def ruling_to_dict(ruling: Ruling, robot: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from scrapy_koster import signals
 from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer, last_copy
 from scrapy_koster.protocol.hazard import Cause, Hazard
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.reading import Reading, RobotsTxt
+from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.standing import Ground, Standing
@@ -45,6 +45,8 @@ class Counts:
         self._no_record = 0 if is_ours else -1
         self.tally = Tally()
         self.tally.put("about", "compared", value=int(is_ours))  # the draft with RFC 9309
+        one = "draft" if issubclass(parser, RobotsTxt) else "both"
+        self.tally.put("about", "reading", value="rfc9309" if issubclass(parser, Rfc9309) else one)
         self._seen: Counter[tuple[str, str, int]] = Counter()
         self._samples = 0
 
@@ -147,7 +149,8 @@ class Counts:
     def refused(self, request: Any, verdict: Verdict) -> None:
         """Count a refused request, in a dry run too."""
         site, ground = str(verdict.site), verdict.ground
-        self.tally.add("site", site, **{REFUSED[ground.value]: 1})
+        stricter = int(verdict.rfc9309 is not None)
+        self.tally.add("site", site, stricter=stricter, **{REFUSED[ground.value]: 1})
         if request.meta.get("is_start_request"):
             self.tally.add("site", site, start_refused=1)
             self._sample(site, START, 0, request.url)
@@ -156,7 +159,7 @@ class Counts:
             self.tally.add("override", site, str(verdict.override), refused=1)
         if ground in _BY_LINE:
             text = text_of(verdict.rule, _RULE_CHARS) if verdict.rule else verdict.section
-        self.tally.add("rule", site, line, text, ground.value, refused=1)
+        self.tally.add("rule", site, line, text, ground.value, refused=1, stricter=stricter)
         self._sample(site, ground.value, line, request.url)
 
     def exempt(self, request: Any, site: Site, verdict: Verdict | None) -> None:

@@ -10,7 +10,7 @@ from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.report.tally import ALLOWED, REFUSED, TABLES, Columns, Tally
 
 _APPLICATION_ID = 0x4B727074  # "Krpt"
-_VERSION = 9
+_VERSION = 10
 _BUSY_SECS = 5.0
 _TEXT_CHARS = 400
 

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from scrapy_koster.checker.checks import Severity
+from scrapy_koster.checker.checks import BOTH, Severity
 from scrapy_koster.checker.syntax import check
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.line import lines
-from scrapy_koster.protocol.reading import RobotsTxt
+from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
 from scrapy_koster.protocol.wording import shown
 
 CopyOf = Callable[[str], Copy | None]
 """A function that returns the stored copy of a site, or None."""
 File = dict[str, Any]
 """A stored file for the script of the page: "texts" of the lines, "lit" (the numbers of the lines
-of the robot's record by the draft), "findings" of the checker (code, title, number of the
+of the robot's records), "findings" of the checker (code, title, number of the
 severity), "digest" at the end of the crawl, and "same" (whether the stored file has this
 digest)."""
 
@@ -25,18 +25,25 @@ _LINE_CHARS = 300
 # Limits of a page: bytes of all compressed files, and number of files.
 _ROOM_BYTES = 1_000_000
 _FILES_MOST = 2000
+_NO_HAZARDS = {"K052"}
+"""Codes about an ordinary path, such as /private: no reader takes it for something else."""
 GRAVITY = {severity: n for n, severity in enumerate(reversed(Severity), 1)}
 """Numbers of the severities: 3 error, 2 warning, 1 note."""
 
 
-def files_of(rows: Iterable[sqlite3.Row], copy_of: CopyOf, robot: str) -> dict[str, File]:
-    """Return the stored files of the first sites in *rows*, by site, up to the limits of a page."""
+def files_of(
+    rows: Iterable[sqlite3.Row], copy_of: CopyOf, robot: str, reading: object
+) -> dict[str, File]:
+    """Return the stored files of the first sites in *rows*, by site, up to the limits of a page.
+
+    *reading* is "draft", "rfc9309", or another value if the crawl does not read by one standard.
+    """
     room = _ROOM_BYTES
     files: dict[str, File] = {}
     for row in islice((row for row in rows if row["bytes"]), _FILES_MOST):
         copy = copy_of(row["site"])
         if copy is not None and copy.body:
-            file = _file(copy, robot, row["digest"])
+            file = _file(copy, robot, row["digest"], reading)
             size = len(zlib.compress("\n".join(file["texts"]).encode(), 1))
             if size <= room:
                 room -= size
@@ -44,14 +51,16 @@ def files_of(rows: Iterable[sqlite3.Row], copy_of: CopyOf, robot: str) -> dict[s
     return files
 
 
-def _file(copy: Copy, robot: str, digest: str) -> File:
-    record = RobotsTxt(copy.body).record(robot)
-    found = check(copy.body, 1, max_bytes=len(copy.body))  # a cut is a row of its own
-    kinds = {finding.check.code: finding.check for finding in found}
+def _file(copy: Copy, robot: str, digest: str, reading: object) -> File:
+    kind = Rfc9309 if reading == "rfc9309" else RobotsTxt
+    readings = BOTH if reading == "both" else (kind.standard,)
+    records = kind(copy.in_utf8).records(robot)
+    found = check(copy.body, 1, max_bytes=len(copy.body), readings=readings)  # a cut is a row
+    kinds = {each.check.code: each.check for each in found if each.check.code not in _NO_HAZARDS}
     findings = [(code, kind.title, GRAVITY[kind.severity]) for code, kind in kinds.items()]
     return {
         "texts": [shown(line, _LINE_CHARS) for line in lines(copy.body)],
-        "lit": [line.number for line in (*record.agents, *record.rules)] if record else [],
+        "lit": sorted(line.number for each in records for line in (*each.agents, *each.rules)),
         "findings": sorted(findings, key=lambda finding: (-finding[2], finding[0])),
         "same": copy.digest == digest,
         "digest": digest,

@@ -12,7 +12,7 @@ from scrapy_koster.report.tables import samples_of, tables_of
 from scrapy_koster.report.writing import is_stream, whole
 
 _FORBIDDEN = ("exempt_forbidden", "overridden", "allowed_restricted")
-"""The totals of forbidden requests that were sent."""
+"""The totals of forbidden requests that were sent. RFC 9309 does not forbid the last of these."""
 
 
 def write_page(
@@ -31,7 +31,7 @@ def write_page(
         most = of.SITES_THAT_MATTER if too_many else of.EVERY_SITE_UP_TO
         sites = connection.execute(f"SELECT * FROM site {of.BY_MATTER} LIMIT {most}")
         robot = str(numbers.about.get("robot", ""))
-        files = files_of(sites, copies, robot)
+        files = files_of(sites, copies, robot, numbers.about.get("reading"))
         tables = tables_of(connection, numbers, files, most)
         compared = compared_with_old(connection) if against is not None else None
         tables = [*(compared.tables if compared else ()), *tables]
@@ -65,7 +65,8 @@ def _fetched(numbers: of.Numbers) -> str:
         return "No. A survey fetches no page."
     if about.get("dry_run") and refused:
         return f"Yes. This was a dry run. Forbidden requests that were sent: {refused:,}."
-    if forbidden := sum(totals[name] for name in _FORBIDDEN):
+    names = _FORBIDDEN[:-1] if about.get("reading") == "rfc9309" else _FORBIDDEN
+    if forbidden := sum(totals[name] for name in names):
         return f"Yes, by your choice. Forbidden requests that were sent: {forbidden:,}."
     if looser := totals["looser"]:
         return f"By the draft, no. Pages that RFC 9309 forbids: {looser:,}."

@@ -125,6 +125,16 @@ def tables_of(
             " FROM hazard ORDER BY 1 DESC, site, line",
         ),
         table(
+            "stricter",
+            "Refused pages that RFC 9309 allows",
+            'Lines by which only your parser refuses them. KOSTER_PARSER ='
+            ' "scrapy_koster.Rfc9309RobotParser" allows them.',
+            {"pages": "number", "site": "site", "line": "number", "text": "text",
+             "sample": "text"},
+            f"SELECT stricter, site, line, text, {_sample('rule', 'rule', line='rule.line')}"
+            " FROM rule WHERE stricter > 0 ORDER BY 1 DESC, site, line",
+        ),
+        table(
             "usage",
             "Usage preferences",
             "What sites state in robots.txt about the use of their pages, with the dropped items"

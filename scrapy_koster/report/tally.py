@@ -60,6 +60,7 @@ COUNTS = (
     "exempt",  # dont_obey_robotstxt
     "exempt_forbidden",  # exempt requests that known rules forbid
     "looser",  # allowed, but forbidden by RFC 9309
+    "stricter",  # refused by a rule, but allowed by RFC 9309
     USAGE,
     "cut",
 )
@@ -78,7 +79,7 @@ class Columns(NamedTuple):
 
 TABLES = {
     "site": Columns(("site",), FACTS, COUNTS),
-    "rule": Columns(("site", "line", "text", "ground"), counts=("refused",)),
+    "rule": Columns(("site", "line", "text", "ground"), counts=("refused", "stricter")),
     "hazard": Columns(("site", "cause", "line", "text", "allows"), counts=("pages",)),
     "usage": Columns(("site", "line", "text", "label"), ("preference",)),
     "sample": Columns(("site", "kind", "line", "number"), ("url",)),

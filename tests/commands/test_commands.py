@@ -225,6 +225,20 @@ def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, wo
     assert "\n  hazard" not in strict.out
 
 
+@pytest.mark.promise("docs/commands.md", "explain: stricter")
+@pytest.mark.parametrize("path", ["/a", "/b"])
+@pytest.mark.parametrize("parser", ["Koster", "Strictest", "Rfc9309"])
+def test_explain_names_a_refusal_that_rfc_9309_allows(
+    robots: Robots, parser: str, path: str
+) -> None:
+    body, settings = b"User-agent: *\nDisallow: /\nAllow: /a\n", {}
+    settings["KOSTER_PARSER"] = f"scrapy_koster.{parser}RobotParser"
+    ran, row = explained(robots, body, f"http://h{path}", **settings)
+    is_stricter = path == "/a" and parser != "Rfc9309"
+    assert (row["stricter"], row["rfc9309"]["allowed"]) == (is_stricter, path == "/a")
+    assert ('\n  stricter  KOSTER_PARSER = "scrapy_koster.Rfc9309' in ran.out) is is_stricter
+
+
 @pytest.mark.promise("docs/commands.md", "explain: robot and names")
 @pytest.mark.parametrize(("record", "name"), [("b", "b"), ("a", "a"), ("c", "a")])
 def test_explain_names_the_name_that_matched(robots: Robots, record: str, name: str) -> None:
@@ -285,7 +299,7 @@ def test_explain_names_an_override(robots: Robots) -> None:
     ran, row = explained(robots, body, url, KOSTER_OVERRIDES=json.dumps([entry]))
     assert ran.status == 0
     assert f"\n  because   {why}\n" in ran.out
-    assert "\n  draft     forbidden by line 2 'Disallow: /a' of the record" in ran.out
+    assert "\n  draft     forbidden by line 2 'Disallow: /a' in the group" in ran.out
     assert (row["allowed"], row["ground"], row["because"]) == (True, "override", why)
     assert row["override"] == {"site": "http://h", "reason": "agreed", "until": "2999-12-31"}
     assert row["draft"]["allowed"] is False
@@ -410,15 +424,14 @@ def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
     assert site.asked("/robots.txt") == 3
 
 
-def test_explain_asks_a_site_that_failed_when_its_retry_is_due(sites: Sites) -> None:
+def test_explain_asks_a_site_that_failed_in_an_earlier_run(sites: Sites) -> None:
     site = sites.server.site()
     site.robots, named = "", site_of(site.url())
     assert named is not None
-    for retry, status in ((time() + 60, 3), (time() - 1, 0)):
-        failure = Failure("HTTP 503", 1, time() - 60, time() - 60, retry, None)
-        with closing(SQLiteStorage(str(sites.folder / "robots.sqlite3"), "scrapy")) as storage:
-            storage.put(named, failure)
-        assert sites.run("explain", site.url("/page")).status == status
+    failure = Failure("HTTP 503", 1, time() - 60, time() - 60, time() + 60, None)
+    with closing(SQLiteStorage(str(sites.folder / "robots.sqlite3"), "scrapy")) as storage:
+        storage.put(named, failure)
+    assert sites.run("explain", site.url("/page")).status == 0
     assert site.asked("/robots.txt") == 1
 
 
@@ -429,23 +442,27 @@ def test_explain_asks_a_site_that_failed_when_its_retry_is_due(sites: Sites) -> 
         (
             {},
             {
-                404: (0, "unrestricted", "HTTP 404, unrestricted (3.1)"),
-                403: (1, "restricted", "HTTP 403, restricted (3.1)"),
-                503: (3, "unavailable", "it cannot be retrieved (HTTP 503), 1 attempt failed"),
+                404: (0, "unrestricted", "its robots.txt answered 404, which opens the site"),
+                403: (1, "restricted", "its robots.txt answered 403, which closes the site"),
+                503: (3, "unavailable", "could not be fetched in 1 attempt (HTTP 503)"),
             },
         ),
         (
             {"KOSTER_RESTRICTED": "allow", "KOSTER_UNAVAILABLE": "allow"},
             {
-                403: (0, "unrestricted", "unrestricted (3.1)"),
-                503: (0, "unavailable", "it cannot be retrieved"),
+                403: (0, "unrestricted", "which opens the site (KOSTER_RESTRICTED)"),
+                503: (0, "unavailable", "could not be fetched in 1 attempt"),
             },
+        ),
+        (
+            {"KOSTER_PARSER": "scrapy_koster.Rfc9309RobotParser"},
+            {401: (0, "unrestricted", "answered 401, which opens the site (KOSTER_RESTRICTED)")},
         ),
         (
             {"KOSTER_MISSING": "disallow"},
             {
-                404: (1, "missing", "HTTP 404, missing, which KOSTER_MISSING disallows (3.1)"),
-                200: (1, "missing", "HTTP 200 without a record, missing, which KOSTER_MISSING"),
+                404: (1, "missing", "answered 404, which closes the site (KOSTER_MISSING)"),
+                200: (1, "missing", "answered 200 without a record, which closes the site"),
             },
         ),
     ],

@@ -134,7 +134,7 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
 @pytest.mark.promise("docs/commands.md", "survey: sites by usage preference")
 def test_it_tells_what_would_be_refused(survey: Survey, server: Server, tmp_path: Path) -> None:
     ruled, closed, absent = (server.site() for _ in range(3))
-    ruled.robots, closed.robots = f"{RULES}{USAGE}", Reply(403)
+    ruled.robots, closed.robots = f"{RULES}Allow: /private1\n{USAGE}", Reply(403)
     urls = [*ruled.urls(3), *ruled.urls(2, "/private{}"), closed.url(), *absent.urls(2)]
     file = seeds_in(tmp_path, *urls)
     expected = (
@@ -149,6 +149,7 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server, tmp_path
         "   5  would be fetched\n"
         "   2  would be refused: rule\n"
         "   1  would be refused: restricted\n"
+        "   1  of the refused, allowed by RFC 9309\n"
         "\n"
         "SITES  USAGE\n"
         "    1  search=n\n"

@@ -61,7 +61,7 @@ def assert_said(caplog: pytest.LogCaptureFixture, *starts: str) -> None:
 
 
 DEFERRING = (
-    "Deferring visits to http://fict.org: its robots.txt cannot be retrieved (HTTP 503). Waiting"
+    "Holding requests to http://fict.org until its robots.txt can be fetched (HTTP 503). Waiting"
     " requests: 2. Next attempt in 30 s"
 )
 GIVING_UP = "Giving up http://fict.org: its robots.txt cannot be retrieved (HTTP 503), attempts: 3."

@@ -19,9 +19,10 @@ from harness.crawling import Crawl, RecordingSpider
 from harness.server import Server
 from harness.wrong_settings import OVERRIDE, WRONG
 from scrapy.exceptions import NotConfigured
+from scrapy.robotstxt import ProtegoRobotParser
 from scrapy.settings import Settings as ScrapySettings
 
-from scrapy_koster import KosterRobotParser
+from scrapy_koster import KosterRobotParser, Rfc9309RobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.override import Override
@@ -111,6 +112,25 @@ def test_a_copy_lives_a_day_at_most_by_rfc_9309(parser: str) -> None:
     assert (policy.expiry_secs, policy.expiry_max_secs) == (86_400, 86_400)
     chosen = config({"KOSTER_PARSER": parser, "KOSTER_EXPIRY_SECS": 604_800}).policy
     assert (chosen.expiry_secs, chosen.expiry_max_secs) == (604_800, 2_592_000)
+
+
+class Foreign(ProtegoRobotParser):
+    pass
+
+
+class Own(Rfc9309RobotParser):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("parser", "opens"),
+    [(None, False), (BY_RFC9309[0], True), (BY_RFC9309[1], False), (Own, True), (Foreign, False)],
+)
+def test_401_and_403_follow_the_reading(parser: Any, *, opens: bool) -> None:
+    """RFC 9309 opens sites that answer so. A setting decides, whatever the reading is."""
+    for chosen in (None, "allow", "disallow"):
+        policy = config({"KOSTER_PARSER": parser, "KOSTER_RESTRICTED": chosen}).policy
+        assert policy.restricted.value == (chosen or ("allow" if opens else "disallow"))
 
 
 def test_none_is_the_default_as_in_scrapy() -> None:

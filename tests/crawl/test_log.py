@@ -151,3 +151,16 @@ def test_the_one_way_of_commands() -> None:
 
 def ways_out_of(function: ast.FunctionDef) -> Iterator[str]:
     return ways_out(ast.Module([function], []))
+
+
+def test_the_last_line_at_info_says_that_more_follow(
+    log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    for number in range(4):
+        log.info_first(3, "kind", "%(site)s answers", site=number)
+    more = ". Further messages like this are logged at DEBUG"
+    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
+        ("INFO", "0 answers"), ("INFO", "1 answers"), ("INFO", f"2 answers{more}"),
+        ("DEBUG", "3 answers"),
+    ]  # fmt: skip

@@ -176,9 +176,10 @@ async def test_the_first_of_each_kind_tells_how_to_switch_it_off(
     assert (first.levelname, second.levelname) == ("INFO", "DEBUG")
     assert second.getMessage() == (
         "Dropped <GET https://example.com/next> from https://example.com/page,"
-        ' which says META name="robots" content="nofollow".'
+        ' which says META name="robots" content="nofollow"'
     )
     assert first.getMessage() == second.getMessage() + (
-        " Further ones are logged at DEBUG. KOSTER_PAGE_DIRECTIVES = [] keeps all requests and"
-        " items. dont_obey_robotstxt in the meta of the page's request keeps those of that page."
+        ". KOSTER_PAGE_DIRECTIVES = [] keeps all requests and items. dont_obey_robotstxt in the"
+        " meta of the page's request keeps those of that page. Further messages like this are"
+        " logged at DEBUG"
     )

@@ -76,8 +76,8 @@ def test_a_site_is_counted_as_what_it_is_in_the_end(caplog: pytest.LogCaptureFix
     counting.stands(site(3), Standing.UNAVAILABLE, None)
     counting.copies.update({Retrieval.FETCHED: 3, Retrieval.FROM_STORAGE: 2})
     line = (
-        "Sites: 1 obeyed, 1 restricted, 1 unavailable. Requests refused: 3. Copies of robots.txt:"
-        " 3 fetched, 2 from storage, 0 revalidated"
+        "Sites: 1 with a robots.txt, 1 restricted, 1 unavailable. Requests refused: 3. Copies of"
+        " robots.txt: 3 fetched, 2 from storage, 0 confirmed unchanged"
     )
     closed = (
         "Closed sites at the end: 1 restricted (http://s2.example), 1 unavailable"
@@ -110,8 +110,8 @@ def test_the_settings_in_force(caplog: pytest.LogCaptureFixture) -> None:
     [line] = caplog.messages
     assert line == (
         f"scrapy-koster {version('scrapy-koster')}: robot figtree-images, figtree,"
-        " StrictestRobotParser, copies in MemoryStorage, Crawl-delay obeyed, dry run: no request is"
-        " refused"
+        " StrictestRobotParser, HTTP 401 and 403 close a site, copies in MemoryStorage, Crawl-delay"
+        " obeyed, dry run: no request is refused"
     )
 
 

@@ -96,8 +96,8 @@ async def test_a_refusal_says_site_line_rule_and_record(crawl: Crawl, server: Se
     assert result.stats["robotstxt/forbidden"] == 1
     assert result.stats["koster/forbidden/rule"] == 1
     said = (
-        f"forbidden by {site.url('/robots.txt')}: line 4 'Disallow: /pri%76ate' of the"
-        " record at line 2 for a, Scrapy (3.2.2)"
+        f"forbidden by {site.url('/robots.txt')}: line 4 'Disallow: /pri%76ate' in the"
+        " group for a, Scrapy (line 2); draft 3.2.2"
     )
     assert str(error) == said
     assert f"<GET {site.url('/private/x')}> is {said}" in result.logged(logging.DEBUG)

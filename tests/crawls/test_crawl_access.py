@@ -100,6 +100,58 @@ async def test_retry_after(crawl: Crawl, server: Server) -> None:
         assert secs - 0.01 <= second - first < secs + 1.5
 
 
+SQUID = {"X-Squid-Error": "ERR_ACCESS_DENIED 0"}
+
+
+@pytest.mark.promise("docs/access.md", "an error of a proxy is a temporary failure")
+@pytest.mark.parametrize("status", [403, 404, 200])
+async def test_an_error_of_a_proxy_is_no_answer_of_the_site(
+    crawl: Crawl, server: Server, status: int
+) -> None:
+    """The refusal names the proxy, and a later crawl without the proxy gets the file."""
+    site, proxy = server.site(), server.proxy()
+    site.robots = RULES
+    proxy.page(site.url("/robots.txt"), Reply(status, headers=SQUID))
+    settings = {**SETTINGS, "KOSTER_DEFER_FIRST_SECS": 0.2, "KOSTER_DEFER_LIMIT_SECS": 0.1}
+    through = {"proxy": proxy.url("").replace("//", "//user:pw@")}
+    first = await crawl(urls=[site.url()], meta=through, settings=settings)
+    [verdict] = first.verdicts
+    named = proxy.url("").partition("//")[2]
+    assert f"(HTTP {status}, X-Squid-Error ERR_ACCESS_DENIED 0, through the proxy {named})" in (
+        str(verdict)
+    )
+    assert "pw" not in str(verdict)
+    assert not site.requests
+    settings["KOSTER_DEFER_LIMIT_SECS"] = 20
+    second = await crawl(urls=[site.url(), site.url("/secret")], settings=settings)
+    assert list(second.fetched) == [site.url()]
+
+
+@pytest.mark.promise("docs/access.md", "a challenge is a temporary failure")
+@pytest.mark.parametrize(
+    "challenge",
+    [
+        Reply(202, headers={"x-amzn-waf-action": "challenge"}),
+        Reply(202),
+        Reply(405, headers={"x-amzn-waf-action": "captcha"}),
+        Reply(403, headers={"cf-mitigated": "challenge"}),
+    ],
+    ids=["AWS WAF", "202", "captcha", "Cloudflare"],
+)
+@pytest.mark.parametrize("parser", ["Koster", "Rfc9309"])
+async def test_a_challenge_is_no_answer(
+    crawl: Crawl, server: Server, challenge: Reply, parser: str
+) -> None:
+    """The rules that come after it are obeyed."""
+    site = server.site()
+    site.robots = [challenge, RULES]
+    settings = {**SETTINGS, "KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 20}
+    settings["KOSTER_PARSER"] = f"scrapy_koster.{parser}RobotParser"
+    result = await crawl(urls=[site.url(), site.url("/secret")], settings=settings)
+    assert list(result.fetched) == [site.url()]
+    assert site.asked("/robots.txt") == 2
+
+
 # The comparison.
 
 

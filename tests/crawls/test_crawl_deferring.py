@@ -52,7 +52,7 @@ async def test_a_site_that_comes_back_is_crawled_whole(crawl: Crawl, server: Ser
     assert result.stats["koster/deferred/requests"] == 51
     assert "koster/deferred/dropped" not in result.stats
     said = result.logged(logging.INFO, "scrapy_koster")
-    assert sum(message.startswith("Deferring") for message in said) == 1
+    assert sum(message.startswith("Holding") for message in said) == 1
     assert sum("answers again" in message for message in said) == 1
 
 

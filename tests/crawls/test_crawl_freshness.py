@@ -89,7 +89,7 @@ async def test_a_stale_copy_is_revalidated_before_it_is_used(
     assert result.stats["koster/revalidated"] == 1
     assert result.stats["robotstxt/response_status_count/304"] == 1
     [summary] = [told for told in result.logged(logging.INFO) if told.startswith("Sites: ")]
-    assert summary.endswith("1 fetched, 0 from storage, 1 revalidated")
+    assert summary.endswith("1 fetched, 0 from storage, 1 confirmed unchanged")
 
 
 # What the server says of its life.
@@ -173,7 +173,7 @@ async def test_a_second_crawl_asks_for_nothing_and_a_third_for_changes(
     assert asked_in_all() == SITES
     assert "robotstxt/request_count" not in second.stats
     assert second.stats["koster/storage/hit"] == SITES
-    assert f"0 fetched, {SITES} from storage, 0 revalidated" in "\n".join(second.logged())
+    assert f"0 fetched, {SITES} from storage, 0 confirmed unchanged" in "\n".join(second.logged())
 
     clock.ahead = WEEK + 1
     third = await crawl(urls=secrets, settings=MANY)

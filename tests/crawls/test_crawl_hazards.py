@@ -31,13 +31,13 @@ def stats_of(result: CrawlResult) -> Mapping[str, int]:
         (
             # As Cloudflare puts its records before the site's own.
             "User-agent: *\nAllow: /\n\nUser-agent: *\nDisallow: /private\n", "records",
-            "line 2 'Allow: /' of the record at line 1 for * (3.2.2)",
-            "line 5 'Disallow: /private' of the group at line 4 for * (RFC 9309, 2.2.2)",
+            "line 2 'Allow: /' in the group for * (line 1); draft 3.2.2",
+            "line 5 'Disallow: /private' in the group for * (line 4); RFC 9309 2.2.2",
         ),
         (
             "User-agent: *\nDisallow: /*vate", "wildcards",
-            "no rule of the record at line 1 for * applies (3.2.2)",
-            "line 2 'Disallow: /*vate' of the group at line 1 for * (RFC 9309, 2.2.3)",
+            "no rule of the group for * (line 1) applies; draft 3.2.2",
+            "line 2 'Disallow: /*vate' in the group for * (line 1); RFC 9309 2.2.3",
         ),
     ],
     ids=["records", "wildcards"],
@@ -98,7 +98,7 @@ async def test_a_rule_that_neither_standard_reads(
     assert stats_of(result) == {"urls": 2, "urls/hidden": 2, "sites/hidden": 1}
     [line] = result.warnings
     assert "Fetched 2 pages that rules disallow which neither standard reads, because" in line
-    assert "line 2 'Disallow: /private' of the group at line 1 for *" in line
+    assert "line 2 'Disallow: /private' in the group for * (line 1)" in line
     assert STRICTEST in line
     assert not any("RFC 9309 disallows" in line for line in result.logged())
     assert any(
@@ -130,3 +130,74 @@ async def test_the_pages_that_are_counted(crawl: Crawl, server: Server) -> None:
     assert (
         "Fetched 4 pages that RFC 9309, today's standard, disallows (wildcards 3, order 1)." in line
     )
+
+
+WORDPRESS = "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n"
+SECTION = "User-agent: *\nDisallow: /\nAllow: /a\nAllow: /$\n"
+NAMES = "User-agent: figtree-images\nDisallow: /\n"
+MISSPELT = "User-agent: *\nDisalow: /x\n"
+
+
+@pytest.mark.promise("docs/semantics.md", "refused pages that RFC 9309 allows are counted")
+@pytest.mark.parametrize(
+    ("robots", "paths", "refused", "stricter"),
+    [
+        (SECTION, ["/", "/a", "/a/1", "/a?b", "/b"], 5, 4),
+        (WORDPRESS, ["/wp-admin/admin-ajax.php", "/wp-admin/x", "/"], 2, 1),
+        (NAMES, ["/"], 1, 1),
+        ("User-agent: *\nDisallow: /a%2Fb\n", ["/a%2Fb"], 1, 0),
+        # RFC 9309 forbids another spelling in which some handlers send the URL.
+        ("User-agent: *\nDisallow: /a/\nAllow: /a/../b\nDisallow: /b", ["/a/../b"], 1, 0),
+        (MISSPELT, ["/x"], 1, 1),
+    ],
+    ids=["section", "wordpress", "names", "escape", "spelling", "misspelt"],
+)
+@pytest.mark.parametrize("parser", ["Koster", "Strictest", "Rfc9309"])
+async def test_what_rfc_9309_allows_and_the_reading_refuses(
+    crawl: Crawl,
+    server: Server,
+    tmp_path: Path,
+    *,
+    parser: str,
+    robots: str,
+    paths: list[str],
+    refused: int,
+    stricter: int,
+) -> None:
+    """A stat, a line with an example and the setting, and a row in the report; or none of them."""
+    if parser == "Rfc9309":
+        refused, stricter = refused - stricter, 0
+    elif parser == "Koster" and robots == MISSPELT:
+        refused = stricter = 0
+    site = server.site()
+    site.robots = robots
+    settings = {
+        "USER_AGENT": "figtree (+http://x)",
+        "KOSTER_PARSER": f"scrapy_koster.{parser}RobotParser",
+        "KOSTER_REPORT": str(tmp_path / "page.html"),
+    }
+    result = await crawl(urls=[*map(site.url, paths)], settings=settings)
+    assert len(result.refused) == refused
+    assert result.stats.get("koster/stricter/urls", 0) == stricter
+    pages = "1 page" if stricter == 1 else f"{stricter} pages"
+    said = [line for line in result.logged(20, SUMMARY) if "that RFC 9309 allows" in line]
+    assert [line.partition(" that ")[0] for line in said] == [f"Refused {pages}"][:stricter]
+    for line in said:
+        assert f"For example {site.url('/')}" in line
+        assert 'Set KOSTER_PARSER = "scrapy_koster.Rfc9309RobotParser" to fetch them' in line
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    assert read(report.database).totals["stricter"] == stricter
+    page = (tmp_path / "page.html").read_text()
+    assert (f"Refused, although RFC 9309 allows them: {stricter}" in page) is bool(stricter)
+
+
+async def test_stricter_in_a_dry_run_and_for_links(crawl: Crawl, server: Server) -> None:
+    """Counted like refusals; a status, an override and a delay are no reading of the rules."""
+    site, closed = server.site(), server.site()
+    site.robots, closed.robots = SECTION, Reply(403)
+    urls = [site.url("/a"), site.url("/b"), closed.url("/")]
+    result = await crawl(urls=urls, settings={"KOSTER_DRY_RUN": True})
+    assert result.stats["koster/dry_run/forbidden"] == 3
+    assert result.stats["koster/stricter/urls"] == 1
+    assert any("Would refuse 1 page that RFC 9309 allows" in line for line in result.logged())

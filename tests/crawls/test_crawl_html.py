@@ -48,7 +48,7 @@ async def test_a_challenge_is_a_temporary_failure(
     assert site.pages_asked == []
     [(_, error)] = result.refused
     assert isinstance(error, RobotsUnavailable)
-    said = "cannot be retrieved (HTTP 200, a challenge page (Anubis)"
+    said = "(HTTP 200, a challenge page (Anubis)"
     assert all(said in line for line in announced(result))
     assert html_stats(result)["koster/html/challenges"] == site.asked("/robots.txt") > 1
     report = result.crawler.get_extension(RobotsReport)
@@ -91,7 +91,8 @@ async def test_disallowed(crawl: Crawl, server: Server, tmp_path: Path) -> None:
         for what, site in sites.items():
             assert site.pages_asked == []
             assert because[site.url("/")] == (
-                f"HTTP 200, {what}, which KOSTER_HTML_ROBOTSTXT disallows (3.1)"
+                f"its robots.txt answered 200 with {what}, which closes the site"
+                " (KOSTER_HTML_ROBOTSTXT)"
             )
             said = f"answers HTTP 200 with {what}, {site.url('/robots.txt')}, so no page"
             assert sum(said in line for line in announced(result)) == 1
@@ -128,4 +129,7 @@ async def test_a_middleware_that_renders_robots_txt(crawl: Crawl, server: Server
     assert sorted(result.fetched) == sorted(site.url("/") for site in sites)
     name = "scrapy_koster.crawl.messages.announcer"
     [warning] = result.logged(logging.WARNING, name)
-    assert "came as the page in which a browser shows a text file: a middleware" in warning
+    assert (
+        "came as the page in which a browser shows a text file, and its text is obeyed" in warning
+    )
+    assert "the site serves this page, or a middleware or download handler renders" in warning

@@ -202,7 +202,7 @@ async def test_what_still_waits_is_there_for_the_next_run(
     running = crawl.start(urls=site.urls(12), settings=settings)
     result = await ended(crawl, site, running, is_stopped=is_stopped)
     log = "\n".join(result.logged(logging.INFO))
-    assert "Requests that still wait for their site: 12, of 1 sites." in log
+    assert "Requests that were not sent yet: 12, of 1 sites." in log
     assert "kept for the next run: start the same crawl again to go on" in log
     assert f"Sites with the most: {site.url('')} (12)" in log
     assert "Requests refused: 0, still waiting: 12. Copies of robots.txt" in log

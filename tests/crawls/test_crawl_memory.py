@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -27,6 +28,8 @@ def robots(asked: Asked) -> Reply:
 
 class Hub(RecordingSpider):
     """The first page links to all sites, and each of them has two pages and a forbidden one."""
+
+    hosts: Sequence[str] = ()
 
     def page(self, response: Response) -> Any:
         if response.url == self.urls[0]:
@@ -60,4 +63,6 @@ async def test_more_sites_than_room_are_crawled_and_fetched_from_once(
     assert len(result.refused) == SITES
     asked = Counter(each.header("Host") for each in all_sites.requests if "robots" in each.path)
     assert asked == dict.fromkeys(hosts, 1)
-    assert result.logged(20, "scrapy_koster")[-1].startswith(f"Sites: {SITES} obeyed, 1 ")
+    assert result.logged(20, "scrapy_koster")[-1].startswith(
+        f"Sites: {SITES} with a robots.txt, 1 "
+    )

@@ -94,9 +94,9 @@ def summary(result: CrawlResult) -> str:
 
 
 SAID = {
-    "404": ("HTTP 404", "HTTP 404"),
-    "HTML": ("HTTP 200 without a record", "HTTP 200 with an HTML page, {robots}"),
-    "204": ("HTTP 204 without a record", "HTTP 204 without a record, {robots}"),
+    "404": ("404", "HTTP 404"),
+    "HTML": ("200 without a record", "HTTP 200 with an HTML page, {robots}"),
+    "204": ("204 without a record", "HTTP 204 without a record, {robots}"),
 }
 """What a refusal and the line about the site say."""
 
@@ -107,7 +107,7 @@ def check_log(result: CrawlResult, sites: dict[str, Site]) -> None:
     lines = "\n".join(result.logged(name="scrapy_koster.crawl.messages.announcer"))
     for answer, (said, announced) in SAID.items():
         robots = sites[answer].url("/robots.txt")
-        because = f"{said}, missing, which KOSTER_MISSING disallows (3.1)"
+        because = f"its robots.txt answered {said}, which closes the site (KOSTER_MISSING)"
         assert f"forbidden by {robots}: {because}" in refusals
         assert (
             f"{sites[answer].url('')} has no rules: its robots.txt answers"

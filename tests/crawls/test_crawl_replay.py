@@ -111,7 +111,9 @@ async def test_the_last_copy_decides_however_old(recorded: Recorded, is_failing:
     assert result.stats["koster/hazard/urls"] == 1
     assert recorded.site.asked("/robots.txt") == 0
     assert recorded.fetched == 0
-    assert result.logged(logging.INFO, "scrapy_koster")[-1].startswith("Sites: 1 obeyed. ")
+    assert result.logged(logging.INFO, "scrapy_koster")[-1].startswith(
+        "Sites: 1 with a robots.txt. "
+    )
 
 
 # What the cache passes on to the network is subject to robots.txt as always.

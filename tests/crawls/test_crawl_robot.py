@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 from harness.crawling import Crawl
-from harness.replies import Reply
+from harness.replies import Reply, Reset
 from harness.server import Server
 from scrapy import Request, signals
 
@@ -75,7 +75,7 @@ async def test_warns_of_a_header_that_was_not_decided_by(
     settings = {"DOWNLOADER_MIDDLEWARES": {Late: 950}}
     result = await crawl(urls=server.site().urls(3), meta=meta, settings=settings)
     assert len(result.fetched) == 3
-    warnings = [said for said in result.logged(logging.WARNING) if "name token" in said]
+    warnings = [said for said in result.logged(logging.WARNING) if "cannot recognize" in said]
     assert len(warnings) == warned
 
 
@@ -83,10 +83,13 @@ async def test_warns_of_a_header_that_was_not_decided_by(
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ("FigTree/0.1", ["neither a URL nor a mail address"]),
+        ("FigTree/0.1", ["Site owners need a way to reach you"]),
         ("FigTree/0.1 (robot@fict.org)", []),
         # Nobody can know that this is a robot: one warning says so.
-        ("Mozilla/5.0 (X11; Linux x86_64) Chrome/143.0 Safari/537.36", ["name token"]),
+        (
+            "Mozilla/5.0 (X11; Linux x86_64) Chrome/143.0 Safari/537.36",
+            ["robots.txt is read for 'mozilla', but your requests say 'Mozilla/5.0 (X11;"],
+        ),
     ],
 )
 async def test_warns_once_of_a_header_that_names_no_page(
@@ -96,6 +99,42 @@ async def test_warns_once_of_a_header_that_names_no_page(
     assert len(result.fetched) == 3
     assert len(result.warnings) == len(said)
     assert all(words in warning for words, warning in zip(said, result.warnings, strict=True))
+
+
+COMPATIBLE = "Mozilla/5.0 (compatible; FigTree/1.0; +http://fict.org)"
+CLOSED = "User-agent: *\nDisallow: /\n\nUser-agent: FigTree\nAllow: /\n"
+
+
+@pytest.mark.promise("docs/settings.md", "a warning if sites cannot recognize the robot")
+@pytest.mark.parametrize(
+    ("settings", "given", "words"),
+    [
+        ({"USER_AGENT": COMPATIBLE}, {}, f"for 'mozilla', but your requests say '{COMPATIBLE}'"),
+        ({"DEFAULT_REQUEST_HEADERS": {"User-Agent": COMPATIBLE}}, {}, "for 'mozilla', but your"),
+        ({"USER_AGENT": FIGTREE}, {"headers": {"User-Agent": COMPATIBLE}}, "for 'mozilla', but"),
+        ({"USER_AGENT": FIGTREE, "ROBOTSTXT_USER_AGENT": "x"}, {}, "for 'x', but your requests"),
+        ({"USER_AGENT": OTHER + " (+http://x)"}, {}, None),
+    ],
+)
+async def test_warns_of_a_name_for_which_every_page_is_refused(
+    crawl: Crawl, server: Server, settings: dict[str, Any], given: dict[str, Any], words: str | None
+) -> None:
+    """Nothing is sent, and the name may be why."""
+    site = server.site()
+    site.robots = CLOSED
+    result = await crawl(urls=site.urls(2), settings=settings, **given)
+    assert not result.fetched
+    assert [words in line for line in result.warnings if words] == ([True] if words else [])
+    assert words or not result.warnings
+
+
+async def test_warns_of_a_name_if_no_page_comes(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.page("/page0", Reset())
+    settings = {"USER_AGENT": COMPATIBLE, "RETRY_ENABLED": False}
+    result = await crawl(urls=site.urls(1), settings=settings)
+    assert len(result.refused) == 1
+    assert ["cannot recognize" in line for line in result.warnings] == [True]
 
 
 # Several names in order: the record of the first that has one is obeyed.

@@ -91,7 +91,7 @@ async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server
     assert sorted(url for url, _ in result.refused) == [dead.url("/1"), dead.url("/2")]
     for _, error in result.refused:
         assert isinstance(error, RobotsUnavailable)
-        assert f"no page was downloaded for {IDLE_SECS:g} s" in str(error)
+        assert f"no page was downloaded for {IDLE_SECS:g} s, KOSTER_IDLE_LIMIT_SECS" in str(error)
     assert IDLE_SECS <= result.seconds < IDLE_SECS + 10
     assert result.stats["koster/deferred/dropped"] == 2
     assert "koster/parked" not in result.stats

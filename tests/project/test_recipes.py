@@ -196,7 +196,7 @@ async def test_a_site_that_is_deferred(crawl: Crawl, server: Server, tmp_path: P
     site = server.site()
     site.robots = Reply(503)
     result = await crawled(crawl, site, "patient", tmp_path)
-    [quoted] = re.findall(r"`(Deferring visits .*?)`", recipe("A site is deferred"))
+    [quoted] = re.findall(r"`(Holding requests .*?)`", recipe("A site is deferred"))
     said = quoted.replace(EXAMPLE, site.url(""))
     assert [line for line in result.logged(logging.INFO) if line.startswith(said)]
     [item] = result.items

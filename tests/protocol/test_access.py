@@ -129,7 +129,7 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0\0\0\1\0\x08\6\0\0\0" + bytes(range
 @pytest.mark.parametrize(
     ("body", "is_obeyed"),
     [
-        pytest.param(b"", True, id="nothing"),
+        pytest.param(b"", False, id="nothing"),
         pytest.param(PNG, False, id="a picture"),
         pytest.param(b"Not found.\n", False, id="text"),
         pytest.param(PNG + b"\n" + BODY, True, id="rules behind a picture"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Iterator
 from decimal import Decimal
+from inspect import signature
 from typing import Any
 
 import pytest
+from scrapy.robotstxt import RobotParser
 
 from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser
 from scrapy_koster.protocol.defect import ParserDefectError, bools_of, checked_parser
@@ -118,3 +120,21 @@ def test_from_crawler_that_returns_no_parser() -> None:
     assert checked_parser(KosterRobotParser, parser := Answers(None)) is parser
     with pytest.raises(ParserDefectError, match="returned a value of type NoneType, not a parser"):
         checked_parser(KosterRobotParser, None)
+
+
+METHODS = [name for name in dir(RobotParser) if name[0] != "_"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("kind", [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser])
+def test_the_methods_have_the_names_of_scrapy(kind: type[RobotParser], name: str) -> None:
+    theirs, ours = (list(signature(getattr(each, name)).parameters) for each in (RobotParser, kind))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("kind", [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser])
+def test_the_methods_by_keyword(kind: type[RobotParser]) -> None:
+    body = b"User-agent: fig\nCrawl-delay: 3\nDisallow: /a"
+    parser = kind.from_crawler(crawler=None, robotstxt_body=body)  # type: ignore[arg-type]
+    assert not parser.allowed(url="http://h/a", user_agent="fig")
+    assert parser.crawl_delay(user_agent=b"fig") == 3.0

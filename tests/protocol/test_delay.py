@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrapy_koster.checker.syntax import check
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import (
     CrawlDelay,
@@ -19,7 +20,7 @@ from scrapy_koster.protocol.delay import (
     names_delay,
 )
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt, Strictest
+from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt, Strictest
 
 DELAY, RATE = b"crawl-delay", b"request-rate"
 NUMBERS = {
@@ -145,6 +146,49 @@ def test_the_longer_of_two_readings(body: bytes, secs: float) -> None:
     delay = delay_of(Strictest(body), "fig")
     assert delay is not None
     assert delay.secs == secs
+
+
+AHREFS = "User-agent: AhrefsBot\nCrawl-delay: 2000\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "delays"),
+    [
+        (AHREFS + "\nUser-agent: *\nDisallow: /x", {"ahrefsbot": 2000, "fig": None}),
+        (AHREFS + "User-agent: *\nCrawl-delay: 5\nDisallow: /", {"ahrefsbot": 2000, "fig": 5}),
+        ("User-agent: b\nRequest-rate: 1/99\nUser-agent: *\nAllow: /", {"b": 99, "fig": None}),
+        # An own record with 0 before "*" with 60.
+        (
+            "User-agent: fig\nCrawl-delay: 0\n\nUser-agent: *\nCrawl-delay: 60\nDisallow: /x",
+            {"fig": None, "b": 60},
+        ),
+        ("User-agent: b\nUser-agent: fig\nCrawl-delay: 7\nUser-agent: c", {"b": 7, "fig": 7}),
+        ("User-agent: b\nContent-Signal: search=no\nUser-agent: fig\nCrawl-delay: 7", {"fig": 7}),
+        # A delay below the rules belongs to the group of the rules.
+        (AHREFS + "User-agent: fig\nDisallow: /x\nCrawl-delay: 3", {"ahrefsbot": 2000, "fig": 3}),
+    ],
+)
+@pytest.mark.parametrize("kind", [RobotsTxt, Rfc9309, Strictest])
+def test_the_delay_of_another_robot(
+    kind: type[Reading], body: str, delays: dict[str, float | None]
+) -> None:
+    """A delay belongs to the User-agent lines directly above it, also in a record."""
+    reading = kind(body.encode())
+    for robot, secs in delays.items():
+        delay = delay_of(reading, robot)
+        assert (delay and delay.secs) == secs
+        record = reading.record(robot)
+        assert record is not None
+        listed = longest_delay(record.rules)
+        assert (listed and listed.secs) == secs
+
+
+def test_the_rules_of_groups_stay() -> None:
+    body = (AHREFS + "\nUser-agent: *\nDisallow: /x").encode()
+    for robot in ("ahrefsbot", "fig"):
+        assert not Rfc9309(body).allowed("http://h/x", robot)
+    [code] = [each.check.code for each in check(body, 10) if "RFC 9309" in each.check.title]
+    assert code == "K033"
 
 
 # What a crawl makes of it.

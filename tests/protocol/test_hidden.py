@@ -45,9 +45,7 @@ def assert_only_the_strictest(robots: bytes, number: int) -> None:
         assert parser.allowed(f"{URL}/x", "fig")
     ruling = parser.ruling(url, "fig")
     assert ruling.is_misspelt
-    assert because_of(ruling, "fig").startswith(
-        f"line {number} 'Disallow: /a' of the group at line"
-    )
+    assert because_of(ruling, "fig").startswith(f"line {number} 'Disallow: /a' in the group for ")
     for kind in (KosterRobotParser, Rfc9309RobotParser):
         reading = kind(robots)
         assert reading.allowed(url, "fig")

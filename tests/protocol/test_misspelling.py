@@ -38,8 +38,8 @@ def test_each_misspelling(robots: str, written: str, path: str) -> None:
     ruling = parser.ruling(url, "fig")
     assert not ruling.allowed
     assert ruling.is_misspelt
-    assert because_of(ruling, "fig").startswith(f"{written} of the group at line 1 for ")
-    assert because_of(ruling, "fig").endswith("(RFC 9309, 2.2.2, misspellings put right)")
+    assert because_of(ruling, "fig").startswith(f"{written} in the group for ")
+    assert because_of(ruling, "fig").endswith("; RFC 9309 2.2.2, misspellings corrected")
     assert parser.ruling(f"{URL}/b", "fig").allowed
 
 

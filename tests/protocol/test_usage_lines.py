@@ -151,12 +151,12 @@ def test_a_record_of_preferences_alone_ends_the_agents_before_it() -> None:
     assert [parser.allowed(f"{SITE}/x", robot) for robot in "ab"] == [False, False]
 
 
-def test_a_content_signal_does_not_end_the_agents_before_it() -> None:
+def test_a_content_signal_is_for_the_agents_directly_above_it() -> None:
     """RFC 9309, 2.2.4: other records "MUST NOT interfere with" groups."""
     body = "User-agent: a\nContent-Signal: search=yes\nUser-agent: b\nContent-Usage: train-ai=n"
-    for robot in "ab":
-        assert said(body, "/", robot, "rfc9309") == "search=y, train-ai=n"
-        assert said(body, "/", robot, "both") == "search=y, train-ai=n"
+    for reading in ("rfc9309", "both"):
+        assert said(body, "/", "a", reading) == "search=y, train-ai=n"
+        assert said(body, "/", "b", reading) == "train-ai=n"
 
 
 def test_where_a_statement_stands() -> None:

@@ -51,8 +51,8 @@ BY_RFC_9309 = Ruling(
     rule=Line(9, b"disallow", b"/*.html$"),
     standard=Standard.RFC_9309,
 )
-LINE = "line 3 'Disallow: /org/plans.html' of the record at line 1 for fig, tree"
-LINE_9 = "line 9 'Disallow: /*.html$' of the group at line 8 for fig (RFC 9309, 2.2.3)"
+LINE = "line 3 'Disallow: /org/plans.html' in the group for fig, tree (line 1)"
+LINE_9 = "line 9 'Disallow: /*.html$' in the group for fig (line 8); RFC 9309 2.2.3"
 SLOW = Delay(90.5, Line(4, b"crawl-delay", b"90.5"))
 HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
 
@@ -60,10 +60,10 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        pytest.param({}, f"{LINE} (3.2.2)", id="a rule"),
+        pytest.param({}, f"{LINE}; draft 3.2.2", id="a rule"),
         pytest.param(
             {"allowed": True, "rule": None},
-            "no rule of the record at line 1 for fig, tree applies (3.2.2)",
+            "no rule of the group for fig, tree (line 1) applies; draft 3.2.2",
             id="no rule",
         ),
         pytest.param(
@@ -73,43 +73,59 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
         ),
         pytest.param(
             {"section": "2.2.2", "standard": Standard.RFC_9309},
-            f"{LINE.replace('record', 'group')} (RFC 9309, 2.2.2)",
+            f"{LINE}; RFC 9309 2.2.2",
             id="RFC 9309",
         ),
-        pytest.param({"also": BY_RFC_9309}, f"{LINE} (3.2.2) and {LINE_9}", id="both"),
+        pytest.param({"also": BY_RFC_9309}, f"{LINE}; draft 3.2.2, and {LINE_9}", id="both"),
         pytest.param(
             {"also": Ruling(**RULED | {"standard": Standard.RFC_9309, "section": "2.2.2"})},
-            f"{LINE} (3.2.2; RFC 9309, 2.2.2)",
+            f"{LINE}; draft 3.2.2, RFC 9309 2.2.2",
             id="both by one line",
         ),
         pytest.param(
             {"ground": Ground.RESTRICTED, "known": replace(COPY, status=403), "section": "3.1"},
-            "HTTP 403, restricted (3.1)",
+            "its robots.txt answered 403, which closes the site (KOSTER_RESTRICTED)",
             id="restricted",
         ),
         pytest.param(
             {"ground": Ground.UNAVAILABLE, "known": FAILURE, "section": "3.1"},
-            "it cannot be retrieved (HTTP 503), 3 attempts failed (3.1)",
+            "http://www.fict.org/robots.txt could not be fetched in 3 attempts (HTTP 503), last at"
+            " 2001-09-09T01:47:00Z by another process",
+            id="unavailable, by the storage",
+        ),
+        pytest.param(
+            {"ground": Ground.UNAVAILABLE, "known": FAILURE, "source": Source.FETCHED},
+            "http://www.fict.org/robots.txt could not be fetched in 3 attempts (HTTP 503), last at"
+            " 2001-09-09T01:47:00Z",
             id="unavailable",
         ),
         pytest.param(
+            {"ground": Ground.UNAVAILABLE, "known": replace(FAILURE, attempts=0)},
+            "http://www.fict.org/robots.txt was not fetched (HTTP 503)",
+            id="no attempt",
+        ),
+        pytest.param(
+            {"ground": Ground.UNRESTRICTED, "known": replace(COPY, status=403), "allowed": True},
+            "its robots.txt answered 403, which opens the site (KOSTER_RESTRICTED)",
+            id="403 by RFC 9309",
+        ),
+        pytest.param(
             {"ground": Ground.MISSING, "section": "3.1"},
-            "HTTP 200 without a record, missing, which KOSTER_MISSING disallows (3.1)",
+            "its robots.txt answered 200 without a record, which closes the site (KOSTER_MISSING)",
             id="no record",
         ),
         pytest.param(
             {"rule": HOSTILE},
-            f"line 3 'Disallow: /\\x1b[2J\\x00\\xffü{'x' * 170}...' of the record at line 1 for"
-            " fig, tree (3.2.2)",
+            f"line 3 'Disallow: /\\x1b[2J\\x00\\xffü{'x' * 170}...' in the group for fig,"
+            " tree (line 1); draft 3.2.2",
             id="hostile",
         ),
     ],
 )
 def test_in_one_line(changes: dict[str, Any], said: str) -> None:
     verdict = replace(FORBIDDEN, **changes)
-    may = "allowed" if verdict.allowed else "forbidden"
-    url = COPY.url if isinstance(verdict.known, Copy) else f"{SITE}/robots.txt"
-    assert str(verdict) == f"{may} by {url}: {said}"
+    may = f"{'allowed' if verdict.allowed else 'forbidden'} by {COPY.url}"
+    assert str(verdict) == f"{may if isinstance(verdict.known, Copy) else 'refused'}: {said}"
     assert verdict.because() == said
 
 
@@ -226,7 +242,7 @@ def test_the_first_spelling_that_is_forbidden_decides() -> None:
 def test_both_standards_have_their_say() -> None:
     body = BODY + b"Disallow: /*.pdf$\n"
     by_both = judged("/org/plans.html", Obey(COPY, 0), Strictest(body))
-    assert by_both.because() == f"{LINE} (3.2.2; RFC 9309, 2.2.2)"
+    assert by_both.because() == f"{LINE}; draft 3.2.2, RFC 9309 2.2.2"
     by_one = judged("/a.pdf", Obey(COPY, 0), Strictest(body))
     assert (by_one.standard, by_one.line, by_one.also) == (Standard.RFC_9309, 4, None)
 
@@ -325,7 +341,7 @@ def test_without_rules(step: Settled, policy: Policy, allowed: bool, ground: Gro
 
 def test_a_page_in_place_of_a_file_is_named() -> None:
     verdict = judged("/x", Obey(HTML, 0), None, Policy(html=Html.DISALLOW))
-    assert "HTTP 200, an HTML page, which KOSTER_HTML_ROBOTSTXT disallows" in str(verdict)
+    assert "robots.txt answered 200 with an HTML page, which closes the site" in str(verdict)
 
 
 @pytest.mark.parametrize("error", [RobotsForbidden, RobotsUnavailable])

@@ -22,9 +22,11 @@ from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from scrapy_koster import KosterMiddleware
+from scrapy_koster.protocol.access import Copy
 from scrapy_koster.report.database import DatabaseError, Writer, reading
+from scrapy_koster.report.files import files_of
 from scrapy_koster.report.numbers import Numbers, csv_lines, read
-from scrapy_koster.report.tally import Tally
+from scrapy_koster.report.tally import ALLOWED, Tally
 
 RULES = "User-agent: *\nDisallow: /no\nCrawl-delay: 5"
 HTML = {"Content-Type": "text/html"}
@@ -74,7 +76,7 @@ def assert_exact(numbers: Numbers, stats: Any, sites: list[Site], database: str)
     assert len(rows) == numbers.sites == len(sites)
     for site in sites:
         row = rows[site.url()[:-1]]
-        allowed = sum(row[f"allowed_{how}"] for how in ("rule", "none", "html", "unavailable"))
+        allowed = sum(map(row.__getitem__, ALLOWED.values()))
         pages = [path for path in site.pages_asked if path != "/other.txt"]
         assert allowed == len(pages), row["site"]
         if site.requests:
@@ -99,8 +101,8 @@ async def test_equal_to_the_stats_and_to_the_servers(
     assert_exact(numbers, result.stats, sites, database)
     tenth = count // 10
     assert numbers.outcomes == {
-        "obeyed": 5 * tenth,
-        "without robots.txt": 2 * tenth,
+        "obeyed": 4 * tenth,
+        "without robots.txt": 3 * tenth,
         "restricted": tenth,
         "unavailable": 2 * tenth,
         "not known": 0,
@@ -166,18 +168,6 @@ async def test_dry_run(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     assert numbers.about["dry_run"] == 1
     assert numbers.refused["rule"] == result.stats["koster/dry_run/forbidden"] == 1
     assert "This was a dry run" in (tmp_path / "page.html").read_text()
-
-
-async def test_a_failure_out_of_the_storage(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    """The next crawl refuses by it, and its report has the reason."""
-    site = server.site()
-    site.robots = Reply(503)
-    page = {"KOSTER_REPORT": str(tmp_path / "page.html"), "KOSTER_UNAVAILABLE": "disallow"}
-    for _ in range(2):
-        result = await crawl(urls=[site.url("/a")], settings=page)
-        row = sites_in(database_of(result.crawler))[site.url("")]
-        assert (row["status"], row["reason"]) == (503, "HTTP 503")
-    assert site.asked("/robots.txt") == 1
 
 
 def test_its_extension_has_to_be_in_the_crawl(tmp_path: Path) -> None:
@@ -273,3 +263,31 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     assert rule["refused"] == numbers["requests"]["refused"]["rule"] > 0
     page = (tmp_path / "page.html").read_text()
     assert "The crawl had not finished when this page was made" in page
+
+
+@pytest.mark.promise("docs/report.md", "findings by the reading of the crawl")
+@pytest.mark.parametrize(
+    ("parser", "codes"),
+    [
+        ("KosterRobotParser", {"K042", "K049"}),
+        ("Rfc9309RobotParser", set()),
+        ("StrictestRobotParser", {"K042", "K049"}),
+    ],
+)
+async def test_the_findings_are_by_the_reading_of_the_crawl(
+    crawl: Crawl, server: Server, tmp_path: Path, parser: str, codes: set[str]
+) -> None:
+    """By RFC 9309, later rules have an effect, and "*" is no ordinary character."""
+    site, empty = server.site(), server.site()
+    rules = "User-agent: *\nAllow: /\nDisallow: /*.gif\nDisallow: /private\n"
+    site.robots, empty.robots = rules, ""
+    settings = {"KOSTER_REPORT": str(tmp_path / "page.html")}
+    settings["KOSTER_PARSER"] = f"scrapy_koster.{parser}"
+    result = await crawl(urls=[site.url(), empty.url()], settings=settings)
+    numbers = read(database_of(result.crawler))
+    row: Any = {"site": "x", "bytes": 1, "digest": ""}
+    copy = Copy(site.url(), 200, rules.encode(), None, None, 0, 1)
+    file = files_of([row], lambda _: copy, "fig", numbers.about["reading"])["x"]
+    assert {code for code, *_ in file["findings"]} & {"K042", "K049", "K052"} == codes
+    assert file["lit"] == [1, 2, 3, 4]
+    assert numbers.allowed_because["a robots.txt without rules"] == 1

@@ -23,7 +23,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.robotstxt import ProtegoRobotParser
 
-from scrapy_koster import RobotsReport
+from scrapy_koster import Rfc9309RobotParser, RobotsReport
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
@@ -109,7 +109,7 @@ async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path:
     assert about == {
         "title": "All\\x1b figs", "spider": "my spider/ü.1", "robot": "fig", "dry_run": 0,
         "survey": 0, "parser": "KosterRobotParser", "finished": "finished", "lost": 0,
-        "compared": 1,
+        "compared": 1, "reading": "draft",
     }  # fmt: skip
 
 
@@ -120,11 +120,12 @@ async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path:
         ({}, RULES, [], "No. Only allowed requests were sent: 2."),
         ({}, RULES, ["/no", "/no/1", "/c"], "Yes, by your choice. Forbidden "),
         ({"KOSTER_RESTRICTED": "allow"}, Reply(403), [], "Yes, by your choice. Forbidden "),
+        ({"KOSTER_PARSER": Rfc9309RobotParser}, Reply(403), [], "No. Only allowed requests were"),
         ({"KOSTER_UNAVAILABLE": "allow"}, Reply(503), [], "Not that is known, "),
         ({}, "User-agent: *\nDisallow: /*a$\n", [], "Pages that RFC 9309 forbids: 1."),
         ({"KOSTER_PARSER": ProtegoRobotParser}, RULES, [], "By your parser, no. Only allowed"),
     ],
-    ids=["none", "exempt", "restricted", "unavailable", "looser", "foreign"],
+    ids=["none", "exempt", "restricted", "RFC 9309", "unavailable", "looser", "foreign"],
 )
 async def test_what_was_sent_that_is_forbidden_changes_the_answer(
     crawl: Crawl,

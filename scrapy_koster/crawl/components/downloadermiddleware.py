@@ -95,8 +95,6 @@ class KosterMiddleware(Component):
         necessary, the robots.txt of the final site is fetched.
         """
         self._ended(request, response)
-        if "cached" not in response.flags:
-            self._parts.robot.compare(request)
         url, asked = response.url, request.url.partition("#")[0]  # handlers drop a fragment
         if url.partition("#")[0] != asked and not request.meta.get("dont_obey_robotstxt"):
             state = self._sites.records.state_of(url)
@@ -124,6 +122,8 @@ class KosterMiddleware(Component):
     def _ended(self, request: Request, result: Response | Exception) -> None:
         if not is_for_robots_txt(request):
             self._results.add(type(result))
+            if isinstance(result, Exception) or "cached" not in result.flags:
+                self._parts.robot.compare(request, is_sent=isinstance(result, Response))
 
     # Crawls from the HTTP cache.
 

@@ -130,7 +130,7 @@ class DeferringScheduler(BaseScheduler):
             most = waiting.most_common(_SITES_NAMED)
             self._crawler.stats.inc_value("koster/parked", count)
             self._log.info(
-                "Requests that still wait for their site: %(waiting)d, of %(sites)d sites."
+                "Requests that were not sent yet: %(waiting)d, of %(sites)d sites."
                 " %(becomes)s. Sites with the most: %(most)s",
                 waiting=count,
                 sites=len(waiting),

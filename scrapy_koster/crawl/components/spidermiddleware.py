@@ -64,13 +64,13 @@ class PageMiddleware(Component):
         """Log *output*, and send the signal. Return True to drop *output*, False in a dry run."""
         self._parts.announcer.send(output_dropped, response=response, output=output, reason=reason)
         hint = (
-            f" Further ones are logged at DEBUG. {self.how_to_keep} dont_obey_robotstxt in the meta"
-            " of the page's request keeps those of that page."
+            f". {self.how_to_keep} dont_obey_robotstxt in the meta of the page's request keeps"
+            " those of that page"
         )
         self._log.info_first(
             1,
             kind,
-            "%(dropped)s %(what)s from %(page)s, %(why)s.%(more)s",
+            "%(dropped)s %(what)s from %(page)s, %(why)s%(more)s",
             dropped="Would drop" if self._config.dry_run else "Dropped",
             what=output if isinstance(output, Request) else f"an item ({type(output).__name__})",
             page=response.url,

@@ -4,8 +4,9 @@ import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv6Address, IPv6Network
-from urllib.parse import urlsplit
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from unicodedata import normalize
+from urllib.parse import unquote, urlsplit
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -15,6 +16,7 @@ from scrapy.exceptions import (
     IgnoreRequest,
     NotConfigured,
     NotSupported,
+    ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
 from scrapy.utils.asyncio import run_in_thread
@@ -51,7 +53,12 @@ Half of this time is for waiting for the host's turn, and half for storing the r
 """
 
 _INSIDE = "it redirects to an address that is not public: {}"
-_NAT64 = IPv6Network("64:ff9b::/96")
+_WITH_IPV4 = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
+"""NAT64, and the IPv4-compatible addresses of old: the last four bytes are an IPv4 address."""
+# The registries of IANA change, and ``ipaddress`` with every Python. So only global unicast
+# addresses count as public.
+_UNICAST = IPv6Network("2000::/3")
+_SPECIAL = (IPv4Network("192.0.0.0/24"), IPv6Network("3fff::/20"))
 
 
 @dataclass(eq=False)
@@ -107,13 +114,14 @@ class Fetcher:
                 raise
             except Exception as error:  # noqa: BLE001  # an error of the site or the network
                 answer = self._no_answer(error)
-        exchanges = tuple(transfer.exchanges)
-        return replace(answer, exchanges=exchanges) if exchanges else answer
+        return replace(answer, exchanges=tuple(transfer.exchanges), proxy=transfer.proxy)
 
     def _no_answer(self, error: Exception, *, no_such_host: bool = False) -> NoAnswer:
         self.crawler.stats.inc_value(f"robotstxt/exception_count/{type(error)}")
         # Twisted's text of an error in a list, such as one of TLS, begins with these words.
         reason = error_text(error).replace("<twisted.python.failure.Failure ", "<")
+        if isinstance(error, ResponseDataLossError) and not str(error):
+            reason += "the response ended early"
         return NoAnswer(reason, no_such_host=no_such_host)
 
     async def _follow(
@@ -166,8 +174,9 @@ def network_of(host: str) -> str:
 
     The result is "" for a public address or a name, but "loopback" for localhost and its
     subdomains. An IPv4 address can be written in all ways that the system reads: with fewer
-    numbers, octal, or hexadecimal.
+    numbers, octal, or hexadecimal, and as a URL can spell it: with escapes, or in other scripts.
     """
+    host = normalize("NFKC", unquote(host)).replace("\u3002", ".")
     host = host.strip("[]").rstrip(".").lower()
     if host == "localhost" or host.endswith(".localhost"):
         return "loopback"
@@ -178,20 +187,23 @@ def network_of(host: str) -> str:
         return "loopback"
     if address.is_link_local:
         return "link-local"
-    return "" if address.is_global and not address.is_multicast else "private"
+    if any(address in each for each in _SPECIAL) or not address.is_global:
+        return "private"
+    is_public = not address.is_multicast if address.version == 4 else address in _UNICAST
+    return "" if is_public else "private"
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:
     """Return the address *host*, or None for a name.
 
-    If an IPv6 address contains an IPv4 address (NAT64, IPv4-mapped or 6to4), the IPv4 address is
-    returned.
+    If an IPv6 address contains an IPv4 address (``_WITH_IPV4``, IPv4-mapped or 6to4), the IPv4
+    address is returned.
     """
     with suppress(OSError, ValueError):
         return IPv4Address(socket.inet_aton(host))
     with suppress(ValueError):
         address = IPv6Address(host)
-        if address in _NAT64:
+        if int(address) > 1 and any(address in each for each in _WITH_IPV4):  # 1 is loopback
             return IPv4Address(address.packed[-4:])
         return address.ipv4_mapped or address.sixtofour or address
     return None

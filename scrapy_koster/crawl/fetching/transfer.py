@@ -27,6 +27,7 @@ from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, conditional_he
 from scrapy_koster.protocol.coding import codings_in, decoded, gunzipped
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.line import whole_lines
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
 
@@ -55,6 +56,8 @@ class Transfer:
     """The expired copy to revalidate, or None."""
     is_proxied: bool = True
     """Whether the last request was sent to a proxy, or no request has been sent yet."""
+    proxy: str = ""
+    """The proxy to which the last request was sent, without credentials, or ""."""
     address: str = ""
     """The IP address from which the last response came; "" if unknown, or from a proxy."""
     exchanges: list[Exchange] = field(default_factory=list)
@@ -103,6 +106,8 @@ class Transfer:
         """
         limit = request.meta[MARK] = AnswerLimit(self.config.max_bytes)
         began, self.is_proxied = self._clock.epoch(), "proxy" in request.meta
+        proxy = str(request.meta.get("proxy") or "").rpartition("@")[2].rpartition("//")[2]
+        self.proxy = printable(proxy, 100)
         tell = partial(
             self.crawler.signals.send_catch_log, request=request, spider=self.crawler.spider
         )

@@ -17,6 +17,7 @@ from scrapy_koster.protocol.line import is_viewer_page, is_wide
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
+from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.protocol.wording import utc
 
 _ANYWAY = '. To fetch its pages anyway, set KOSTER_UNAVAILABLE = "allow"'
@@ -27,7 +28,7 @@ _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
 _SITES_NAMED = 20
 LINES = {
     "restricted": "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may"
-    " be fetched (3.1). Next attempt after %(until)s. If the owner allows your crawl, set"
+    " be fetched. Next attempt after %(until)s. If the owner allows your crawl, set"
     ' KOSTER_RESTRICTED = "allow". If only your pages use a proxy, add its meta key to'
     " KOSTER_PAGE_META and run scrapy robots cache forget %(site)s",
     "no rules": "%(site)s has no rules: its robots.txt answers HTTP %(status)d%(what)s",
@@ -35,7 +36,7 @@ LINES = {
     "cut": "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: it was cut"
     " after the last complete line. To read all of it, raise KOSTER_MAX_BYTES",
     "odd": "The robots.txt of %(site)s is %(what)s",
-    "deferred": "Deferring visits to %(site)s: its robots.txt cannot be retrieved (%(reason)s)."
+    "deferred": "Holding requests to %(site)s until its robots.txt can be fetched (%(reason)s)."
     " Waiting requests: %(waiting)d. Next attempt in %(secs).0f s",
     "given up": "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
     " %(attempts)d. Refused requests: %(waiting)d%(hint)s",
@@ -125,6 +126,13 @@ class Announcer:
             cause=cause.words,
         )
 
+    def refused(self, request: Request, verdict: Verdict) -> None:
+        """Send the signal of a refused *request*. Count the request if RFC 9309 allows it."""
+        self.send(signals.request_refused, request=request, verdict=verdict)
+        if verdict.rfc9309 is not None:
+            self._stats.inc_value("koster/stricter/urls")
+            self.summary.stricter_met(verdict)
+
     def odd(self, state: SiteState, copy: Copy) -> None:
         """Log a robots.txt that is cut, in UTF-16 or UTF-32, partly HTML, or rendered as a page."""
         if copy.cut_bytes is not None:
@@ -133,9 +141,9 @@ class Announcer:
         if is_viewer_page(copy.body):
             self._log.warning_once(
                 "The robots.txt of %(site)s came as the page in which a browser shows a text"
-                " file: a middleware or a download handler renders robots.txt. Its text is"
-                " obeyed. Let that component skip requests whose URL ends with /robots.txt."
-                " This is logged once",
+                " file, and its text is obeyed. Either the site serves this page, or a middleware"
+                " or download handler renders robots.txt: let it skip URLs that end with"
+                " /robots.txt. This is logged once",
                 site=state.site,
             )
         elif is_wide(copy.body):
@@ -193,7 +201,8 @@ class Announcer:
                 if waiting:
                     self._stats.inc_value("koster/deferred/requests", waiting)
                 secs = max(0.0, failure.retry - self._epoch())  # 0 if the retry is due by now
-                self._name("deferred", state, reason=failure.reason, waiting=waiting, secs=secs)
+                reason = failure.reason
+                self._name("deferred", state, reason=reason, waiting=waiting, secs=secs)
             case Pass(failure) if before is not now:
                 self._name("let through", state, reason=failure.reason)
             case Refuse(failure) if waiting:

@@ -38,7 +38,10 @@ class Log:
 
     def info_first(self, count: int, kind: object, message: str, **values: object) -> None:
         """Log the first *count* messages of a *kind* at INFO, and further messages at DEBUG."""
-        self._write(logging.INFO if self.is_first(kind, count) else logging.DEBUG, message, values)
+        is_first = self.is_first(kind, count)
+        if self._logged[kind] == count:
+            message += ". Further messages like this are logged at DEBUG"
+        self._write(logging.INFO if is_first else logging.DEBUG, message, values)
 
     def is_first(self, kind: object, count: int = 1) -> bool:
         """Return whether this is one of the first *count* calls with *kind*."""

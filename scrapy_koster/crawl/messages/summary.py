@@ -11,15 +11,18 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.nametoken import names_of
+from scrapy_koster.protocol.policy import Restricted
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 _URL_CHARS = 300
 _SITES_NAMED = 10
 _CLOSED = (Standing.RESTRICTED, Standing.UNAVAILABLE)
 _DELAYS = {"ignore": "ignored", "obey": "obeyed", "refuse": "obeyed, long delays refused"}
+_RESTRICTED = {Restricted.ALLOW: "open", Restricted.DISALLOW: "close"}
 _WHICH = (
     '. Which were refused, and by which line: LOG_LEVEL = "DEBUG", or scrapy robots explain URL'
 )
@@ -46,18 +49,20 @@ class Summary:
         self.copies: Counter[Retrieval] = Counter()
         self._hazards: Counter[Cause] = Counter()
         self._examples: dict[Cause, str] = {}
+        self._stricter: Verdict | None = None
 
     def begin(self, robot: str) -> None:
         """Log the settings in force: *robot*, parser, storage, Crawl-delay, dry run."""
         config = self._config
         unset = "" if config.parser_is_chosen else " (the 1996 draft: KOSTER_PARSER is not set)"
         self._log.info(
-            "scrapy-koster %(version)s: robot %(robot)s, %(parser)s%(unset)s, copies in %(copies)s,"
-            " Crawl-delay %(delay)s%(dry_run)s",
+            "scrapy-koster %(version)s: robot %(robot)s, %(parser)s%(unset)s, HTTP 401 and 403"
+            " %(restricted)s a site, copies in %(copies)s, Crawl-delay %(delay)s%(dry_run)s",
             version=version("scrapy-koster"),
             robot=", ".join(filter(None, names_of(robot))) or "without a name",
             parser=config.parser.__name__,
             unset=unset,
+            restricted=_RESTRICTED[config.policy.restricted],
             copies=_place_of(config),
             delay=_DELAYS[config.pace.choice.value],
             dry_run=", dry run: no request is refused" if config.dry_run else "",
@@ -77,25 +82,38 @@ class Summary:
         self._hazards[cause] += 1
         self._examples.setdefault(cause, f"{printable(url, _URL_CHARS)} is {because}")
 
+    def stricter_met(self, verdict: Verdict) -> None:
+        """Keep the first *verdict* that forbids a page which RFC 9309 allows, to log it."""
+        self._stricter = self._stricter or verdict
+
     def write(self) -> None:
         """Log the hazards, the closed sites, and the numbers of sites, requests and copies."""
         is_survey = getattr(self._crawler.spider, "is_survey", False)
+        dry_run, stats = self._config.dry_run, self._crawler.stats
         self._write_hazards("Allowed" if is_survey else "Fetched")
+        if self._stricter is not None:
+            verb = "Would refuse" if dry_run or is_survey else "Refused"
+            self._log.info(
+                "%(pages)s that RFC 9309 allows. For example %(url)s is %(verdict)s. Set"
+                ' KOSTER_PARSER = "scrapy_koster.Rfc9309RobotParser" to fetch them',
+                pages=_pages(verb, stats.get_value("koster/stricter/urls")),
+                url=printable(self._stricter.url, _URL_CHARS),
+                verdict=self._stricter,
+            )
         closed = [self._listed(standing) for standing in self._closed if self._sites[standing]]
         if closed and not is_survey:
             self._log.warning(
                 "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
                 kinds=", ".join(closed),
             )
-        dry_run, stats = self._config.dry_run, self._crawler.stats
         stat = "koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden"
         refused, parked = stats.get_value(stat, 0), stats.get_value("koster/parked", 0)
         is_told = self._crawler.settings["LOG_LEVEL"] in {"DEBUG", 10}
         sites = [f"{self._sites[each]} {each.words}" for each in Standing if self._sites[each]]
         self._log.info(
             "Sites: %(sites)s. Requests %(fate)s: %(refused)d%(waiting)s. Copies of robots.txt:"
-            " %(fetched)d fetched, %(from storage)d from storage, %(revalidated)d"
-            " revalidated%(hint)s",
+            " %(fetched)d fetched, %(from storage)d from storage, %(revalidated)d confirmed"
+            " unchanged%(hint)s",
             sites=", ".join(sites) or "none",
             fate="that would be refused (KOSTER_DRY_RUN)" if dry_run else "refused",
             refused=refused,

@@ -1,0 +1,67 @@
+"""Responses to GET /robots.txt that are no answer of the site: challenges, errors of a proxy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Protocol
+
+from scrapy_koster.protocol.html_page import challenge_in
+from scrapy_koster.protocol.printable import printable
+
+
+class Answer(Protocol):
+    """The fields of an ``access.Answer`` that are read here."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def proxy(self) -> str: ...
+
+
+# The header fields of challenges, each with the words in the value. AWS WAF, Cloudflare, Vercel and
+# SiteGround document these fields: pages that a robot gets without a challenge do not have them.
+_CHALLENGES = {
+    "x-amzn-waf-action": re.compile("challenge|captcha"),
+    "cf-mitigated": re.compile("challenge"),
+    "x-vercel-mitigated": re.compile("challenge"),
+    "sg-captcha": re.compile("challenge"),
+}
+# RFC 9209, 2.1.1: an intermediary with "error" made the response itself. A text in quotes may end
+# nowhere, which keeps the time linear.
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
+_ERROR = re.compile(r";[ \t]*error\b")
+_CHARS = 100
+
+
+def why_no_answer(answer: Answer) -> str | None:
+    """Return the reason why *answer* is no answer of the site, or None.
+
+    Such a response is a temporary failure: another request, or a request without the proxy, may
+    get the file.
+    """
+    headers = answer.headers
+    for name, words in _CHALLENGES.items():
+        if words.search(headers.get(name, "").lower()):
+            return f"HTTP {answer.status}, a challenge ({_field(name, headers[name])})"
+    if "x-squid-error" in headers:
+        error = _field("X-Squid-Error", headers["x-squid-error"])
+        return f"HTTP {answer.status}, {error}{_by(answer, headers.get('via', ''))}"
+    if _ERROR.search(_QUOTED.sub("", status := headers.get("proxy-status", ""))):
+        return f"HTTP {answer.status}, {_field('Proxy-Status', status)}"
+    # Of a 2xx, ``page_in_place`` finds the challenge page, unless there are rules around it.
+    product = None if 200 <= answer.status <= 299 else challenge_in(answer.body)
+    return product and f"HTTP {answer.status}, a challenge page ({product})"
+
+
+def _by(answer: Answer, via: str) -> str:
+    """Return the name of the proxy from *via*, if the crawl does not know its proxy."""
+    return f", by the proxy {printable(via, _CHARS)}" if via and not answer.proxy else ""
+
+
+def _field(name: str, value: str) -> str:
+    return f"{name} {printable(value, _CHARS)}"
