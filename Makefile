@@ -15,6 +15,7 @@
 #   make lint         ruff, import-linter, mypy, and zizmor for the workflows
 #   make docs         the site of docs/, in build/docs; a warning is an error
 #   make simulate     100,000 simulated histories; SEEDS=0-999: so many; SEED=42: one, told step by step
+#   make random-crawl real crawls drawn from seeds: 200 of the day; SEEDS=0-99: so many; SEED=42: one, told step by step
 #   make bench        the benchmarks
 #   make soak         a crawl that is killed and begun again: REQUESTS=1000000 SITES=20000
 #   make clean
@@ -68,7 +69,7 @@ SERVERS := tests/ecosystem/test_logs_of_servers.py tests/ecosystem/test_pywb.py
 RUNS := test-reactorless-first test-reactorless-second test-covered-units test-long test-many \
 	test-reactor test-browser
 
-.PHONY: demo demo-fleet test test-rest test-all test-covered test-long-crawls $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem test-servers ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench soak clean install
+.PHONY: demo demo-fleet test test-rest test-all test-covered test-long-crawls $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem test-servers ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate random-crawl bench soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -111,7 +112,7 @@ test-covered: $(TEST) $(BROWSER)
 # Tests of texts and of the tests have no lines of the package to themselves, nor has the simulation
 # and what is of crawls and no crawl: `make test` runs them. Each case of the conformance file is read
 # once here, and examples that are made up reach no other line than those that are written down.
-UNCOVERED := $(addprefix --ignore=tests/,project harness simulation crawls) \
+UNCOVERED := $(addprefix --ignore=tests/,project harness random_crawls simulation crawls) \
 	-k 'not conformance_cases and not agrees_with_the_case'
 
 test-covered-units: $(TEST)
@@ -217,6 +218,10 @@ SIMULATED = $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 simulate: $(TEST)
 	PYTHONPATH=tests $(BIN)/python -m simulation $(SIMULATED)
+
+random-crawl: $(TEST)
+	PYTHONPATH=tests $(BIN)/python -m random_crawls \
+		$(if $(SEED),--seed $(SEED),--seeds $(if $(filter file,$(origin SEEDS)),today,$(SEEDS)))
 
 docs: $(DOCS)
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --fresh-env docs build/docs
