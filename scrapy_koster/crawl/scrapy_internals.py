@@ -21,7 +21,7 @@ NEEDED = {
     # To see which requests are in the downloader.
     "engine.downloader": "scrapy.core.engine.ExecutionEngine",
     "engine.downloader.active": "scrapy.core.downloader.Downloader",
-    # To check a request when it is sent, and to limit the headers that a handler receives.
+    # To check a request when it is sent, and to name a handler with wrong results.
     "engine.downloader.handlers": "scrapy.core.downloader.Downloader",
     "engine.downloader.handlers.download_request_async": _HANDLERS,
     "engine.downloader.handlers._get_handler": _HANDLERS,
@@ -36,8 +36,6 @@ NEEDED = {
 OPTIONAL = (
     # Without it, requests that wait in the downloader take places of CONCURRENT_REQUESTS.
     "scrapy.core.downloader.Downloader.needs_backout",
-    # Without it, long headers of a robots.txt are refused only after they are received.
-    "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler._pool",
     # Without it, a request that waited when a crawl was killed may be fetched twice.
     "scrapy.core.scheduler.Scheduler.df",
 )

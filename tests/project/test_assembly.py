@@ -30,9 +30,6 @@ OF_SCRAPY = {
     "commands/robots.py": {
         "parser.formatter_class", "parser.epilog", "parser.allow_abbrev", "opts.set",
     },
-    "crawl/engine/answer_limit.py": {
-        "own_handler._pool", "self._pool.retryAutomatically", "connection.dataReceived",
-    },
     "crawl/components/spidermiddleware.py": {"failure.request"},
 }  # fmt: skip
 """Attributes of what Scrapy has, for which there is no other way, and of copies of it; and of small

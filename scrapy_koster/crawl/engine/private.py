@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.http import Response
 from twisted.internet.defer import CancelledError
 
 _T = TypeVar("_T")
@@ -65,6 +66,37 @@ class SendingHooks:
     """
     frees_places: bool = False
     """Whether these requests use no place of CONCURRENT_REQUESTS. Set by KosterMiddleware."""
+
+
+async def through_middlewares(
+    crawler: Any, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
+) -> Response | Request:
+    """Send *request* with *send*, within the downloader middlewares. Return their result."""
+    middlewares = crawler.engine.downloader.middleware
+    result: Response | Request = await middlewares.download_async(send, request)
+    return result
+
+
+async def send_without_slot(crawler: Any, request: Request) -> Response:
+    """Return the response to *request*. Raises TypeError if the handler returns another type."""
+    response: object = await crawler.engine.downloader.handlers.download_request_async(request)
+    if not isinstance(response, Response):
+        raise TypeError(
+            "download_request() of the download handler"
+            f" {type(_handler(crawler, request.url)).__qualname__} returned a value of type"
+            f" {type(response).__name__}, not a Response"
+        )
+    return response
+
+
+def is_zyte_api(crawler: Any, url: str) -> bool:
+    """Return whether scrapy-zyte-api downloads *url*. This handler warns about some headers."""
+    kinds = type(_handler(crawler, url)).__mro__
+    return any(kind.__module__.startswith("scrapy_zyte_api") for kind in kinds)
+
+
+def _handler(crawler: Any, url: str) -> Any:
+    return crawler.engine.downloader.handlers._get_handler(url.partition(":")[0])  # noqa: SLF001
 
 
 class Engine:

@@ -14,15 +14,13 @@ from w3lib.url import safe_url_string
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.engine.answer_limit import (
-    HEADERS_MAX_BYTES,
-    HEADERS_TOO_LONG,
-    AnswerLimit,
+from scrapy_koster.crawl.engine.private import (
+    CANCELLED,
+    MARK,
     is_zyte_api,
-    send_limited,
+    send_without_slot,
     through_middlewares,
 )
-from scrapy_koster.crawl.engine.private import CANCELLED, MARK
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, conditional_headers
 from scrapy_koster.protocol.coding import codings_in, decoded, gunzipped
 from scrapy_koster.protocol.exchange import Exchange, digest_of
@@ -31,6 +29,8 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
 
+HEADERS_MAX_BYTES = 65536
+"""The limit of the headers. Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the body."""
 # Only an uncompressed file can be cut at KOSTER_MAX_BYTES.
 _PLAIN = {"Accept": "text/plain, */*;q=0.1", "Accept-Encoding": "identity"}
 _REPLACED_MOST = 10
@@ -42,6 +42,24 @@ _STOPPED = (
 )
 _CREDENTIALS = {"http_user", "http_pass", "http_auth_domain"}
 """Meta keys that Scrapy turns into an Authorization header."""
+
+
+class BodyLimit:
+    """Counts the bytes of a body, and ends the download at the limit (section 6)."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._left = max_bytes
+
+    @property
+    def has_cut(self) -> bool:
+        """Whether the body was cut at its limit."""
+        return self._left < 0
+
+    def count(self, data: bytes) -> None:
+        """Count *data*, a piece of the body. Raises StopDownload if the body is too long."""
+        self._left -= len(data)
+        if self.has_cut:
+            raise StopDownload(fail=False)
 
 
 @dataclass(eq=False)
@@ -104,7 +122,7 @@ class Transfer:
         ``fail=False``, this is accepted if the body is whole, or is no robots.txt by its status.
         Also raises the errors of the download and of ``_without_coding``.
         """
-        limit = request.meta[MARK] = AnswerLimit(self.config.max_bytes)
+        limit = request.meta[MARK] = BodyLimit(self.config.max_bytes)
         began, self.is_proxied = self._clock.epoch(), "proxy" in request.meta
         proxy = str(request.meta.get("proxy") or "").rpartition("@")[2].rpartition("//")[2]
         self.proxy = printable(proxy, 100)
@@ -117,7 +135,7 @@ class Transfer:
         if not is_zyte_api(self.crawler, request.url):
             request.headers.update(_PLAIN)
         try:
-            response = await send_limited(self.crawler, request, limit)
+            response = await send_without_slot(self.crawler, request)
             self._digest = digest_of(response.body)
             if not self.is_proxied and response.ip_address is not None:
                 self.address = str(response.ip_address)
@@ -142,8 +160,8 @@ def count_bytes(data: bytes, request: Request) -> None:
     Raises StopDownload if the body is longer than KOSTER_MAX_BYTES.
     """
     limit = request.meta.get(MARK)
-    if isinstance(limit, AnswerLimit):
-        limit.count_body(data)
+    if isinstance(limit, BodyLimit):
+        limit.count(data)
 
 
 def robots_request(url: str, page: Request, stale: Copy | None, *, config: Config) -> Request:
@@ -238,9 +256,8 @@ def _answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAn
     """
     items = dict.items(response.headers)
     headers = {name.decode("latin-1").lower(): _joined(values) for name, values in items}
-    # With most handlers, this is the only limit of the headers.
     if sum(len(name) + len(value) for name, value in headers.items()) > HEADERS_MAX_BYTES:
-        return NoAnswer(HEADERS_TOO_LONG)
+        return NoAnswer(f"its headers are longer than {HEADERS_MAX_BYTES} bytes")
     if "location" in headers:
         headers["location"] = safe_url_string(response.headers["Location"] or b"")
     body = gunzipped(response.body, max_bytes) if _is_file(response) else response.body
