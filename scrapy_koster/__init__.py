@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     )
     from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
     from scrapy_koster.crawl.engine.downloader import RobotsDownloader
-    from scrapy_koster.crawl.engine.roundrobin import RoundRobinPriorityQueue
     from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
     from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser
     from scrapy_koster.protocol.usage import Preference, Statement, Usage
@@ -38,7 +37,6 @@ __all__ = [
     "RobotsReport",
     "RobotsSitemapMixin",
     "RobotsUnavailable",
-    "RoundRobinPriorityQueue",
     "Statement",
     "StrictestRobotParser",
     "Usage",
@@ -59,7 +57,6 @@ _MODULES = {
     "RobotsReport": "report.extension",
     "RobotsSitemapMixin": "crawl.components.sitemapspider",
     "RobotsUnavailable": "crawl.exceptions",
-    "RoundRobinPriorityQueue": "crawl.engine.roundrobin",
     "Statement": "protocol.usage",
     "StrictestRobotParser": "parsers",
     "Usage": "protocol.usage",

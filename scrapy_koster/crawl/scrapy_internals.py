@@ -41,14 +41,6 @@ OPTIONAL = (
 )
 """Other names, without which one feature is missing."""
 
-QUEUE_INTERNALS = (
-    "scrapy.pqueues.DownloaderInterface",
-    "scrapy.pqueues.DownloaderAwarePriorityQueue.pqueues",
-    "scrapy.pqueues.DownloaderAwarePriorityQueue._downloader_interface",
-    "scrapy.pqueues.DownloaderAwarePriorityQueue._last_selected_slot",
-)
-"""Names without which RoundRobinPriorityQueue cannot be imported, or cannot be built."""
-
 
 def check_internals(crawler: Crawler) -> None:
     """Raise RuntimeError if Scrapy lacks a name that the crawl of *crawler* needs.

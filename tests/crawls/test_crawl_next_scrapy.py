@@ -14,7 +14,7 @@ from harness import renamed
 from harness.replies import Asked, Reply
 from harness.server import Server, Site
 
-from scrapy_koster.crawl.scrapy_internals import NEEDED, OPTIONAL, QUEUE_INTERNALS
+from scrapy_koster.crawl.scrapy_internals import NEEDED, OPTIONAL
 
 pytestmark = pytest.mark.long  # tests/project/test_scrapys_names.py has the names themselves
 
@@ -24,7 +24,6 @@ SETTINGS = {
     "KOSTER_DEFER_FIRST_SECS": 0.2,
     "TELNETCONSOLE_ENABLED": False,
 }
-QUEUE = {"SCHEDULER_PRIORITY_QUEUE": "scrapy_koster.RoundRobinPriorityQueue"}
 
 
 @dataclass
@@ -113,12 +112,3 @@ def test_one_name_is_missing(name: str, server: Server) -> None:
         check_not_begun(crawl, needed)
     else:
         check_obeyed(crawl)
-
-
-@pytest.mark.parametrize("name", QUEUE_INTERNALS)
-def test_a_name_of_the_queue_is_missing(name: str, server: Server) -> None:
-    """A user who has named the queue learns of it before a page is fetched."""
-    crawl = crawl_without(server, name, **QUEUE)
-    for site in (crawl.forbidden, crawl.open, crawl.failing):
-        assert site.requests == ()
-    assert name.rpartition(".")[2] in crawl.log

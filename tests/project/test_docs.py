@@ -21,7 +21,7 @@ from scrapy_koster.crawl.messages import announcer
 
 SETTINGS = text("docs/settings.md")
 STATS = text("docs/stats.md")
-SCRAPYS = ["ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "SCHEDULER_PRIORITY_QUEUE"]
+SCRAPYS = ["ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT"]
 HTML = {"Content-Type": "text/html"}
 UNITS = {"SECS": "seconds", "BYTES": "bytes", "MAX": "redirects", "SITES": "sites"}
 

@@ -32,7 +32,6 @@ PROMISED = (
     "scrapy_koster.RobotsSitemapMixin",
     "scrapy_koster.RobotsUnavailable",
     "scrapy_koster.Rfc9309RobotParser",
-    "scrapy_koster.RoundRobinPriorityQueue",
     "scrapy_koster.Statement",
     "scrapy_koster.StrictestRobotParser",
     "scrapy_koster.Usage",

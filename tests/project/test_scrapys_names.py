@@ -18,12 +18,12 @@ import pytest
 import scrapy
 from harness.documents import ROOT
 
-from scrapy_koster.crawl.scrapy_internals import NEEDED, OPTIONAL, QUEUE_INTERNALS
+from scrapy_koster.crawl.scrapy_internals import NEEDED, OPTIONAL
 
 PACKAGE = ROOT / "scrapy_koster"
 ENGINE = PACKAGE / "crawl" / "engine"
 NAMES = {path: f"{owner}.{path.rpartition('.')[2]}" for path, owner in NEEDED.items()}
-LISTED = [*NAMES.values(), *OPTIONAL, *QUEUE_INTERNALS]
+LISTED = [*NAMES.values(), *OPTIONAL]
 OF_OTHERS = {
     "_replace": "the standard library: NamedTuple",
     "_value_": "the standard library: Enum",
