@@ -25,7 +25,7 @@ from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.storage.latest import LATE_SECS
-from scrapy_koster.storage.port import Claimed, Claiming, Pacing, Storage, StorageError
+from scrapy_koster.storage.port import Claimed, Claiming, Pacing, Pruning, Storage, StorageError
 
 __all__ = ["Check", "checks"]
 
@@ -72,14 +72,16 @@ Check: TypeAlias = Callable[[Callable[[str], Storage]], None]
 def checks(storage: type[object]) -> dict[str, Check]:
     """Return the checks for the class *storage*, by name.
 
-    A class with the methods of ``Claiming`` or ``Pacing`` has more checks. Checks with threads
-    are for a class that is ``blocking`` or has the methods of ``Claiming``.
+    A class with the methods of ``Claiming``, ``Pacing`` or ``Pruning`` has more checks. Checks with
+    threads are for a class that is ``blocking`` or has the methods of ``Claiming``.
     """
     found = list(_OF_ALL)
     if issubclass(storage, Claiming):
         found += _OF_CLAIMS
     if issubclass(storage, Pacing):
         found.append(visits_are_as_far_apart_as_they_have_to_be)
+    if issubclass(storage, Pruning):
+        found.append(prune_deletes_old_values)
     if issubclass(storage, Claiming) or getattr(storage, "blocking", True):
         found.append(eight_threads_lose_nothing)
         found += [one_of_eight_visits_may_begin] if issubclass(storage, Pacing) else []
@@ -229,6 +231,17 @@ def visits_are_as_far_apart_as_they_have_to_be(one: Any, two: Any, other: Any) -
     assert SECS - SLOW_SECS < _visit(one, SECS) <= SECS
     assert _visit(one, SECS, begun=True) == 0.0
     assert one.get(A) is None
+
+
+def prune_deletes_old_values(one: Any, two: Any, other: Any) -> None:
+    old = replace(COPY, fetched=COPY.fetched - 10.0)
+    one.put(A, old)
+    one.put(B, COPY)
+    other.put(B, replace(FAILURE, asked=old.fetched))
+    two.prune(now=COPY.fetched, secs=9.0)
+    assert dict(one.sites()) == {B: COPY}
+    assert dict(other.sites()) == {}
+    two.prune(now=COPY.fetched, secs=9.0)
 
 
 def one_of_eight_visits_may_begin(one: Any, two: Any, other: Any) -> None:

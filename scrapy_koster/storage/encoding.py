@@ -59,18 +59,28 @@ def known_from(copy: Fields, failure: Fields) -> Known:
 def encoded(known: Known) -> bytes:
     """Return *known* as bytes: a head in JSON, a line feed and the body, packed by zlib.
 
-    Raises ValueError for a text with lone surrogates, and StorageError for a body too large to be
-    read back.
+    Raises ValueError for a text with lone surrogates, and for a body too long to be read back.
     """
     copy, failure = fields_of(known)
     body = copy.pop("body") if copy else b""
-    if len(body) > BODY_MAX_BYTES:
-        raise StorageError(
-            f"a robots.txt of {len(body)} bytes is not stored, only up to {BODY_MAX_BYTES} are:"
-            " lower KOSTER_MAX_BYTES"
-        )
+    _check_length(body)
     head = _JSON.encode({"copy": copy, "failure": failure}).encode()
     return zlib.compress(head + b"\n" + body, 1)
+
+
+def check_storable(known: Known) -> None:
+    """Raise ValueError if no storage can keep *known*, because it would not be read back."""
+    copy, failure = fields_of(known)
+    _check_length(copy["body"] if copy else b"")
+    known_from(copy, failure)
+
+
+def _check_length(body: bytes) -> None:
+    if len(body) > BODY_MAX_BYTES:
+        raise ValueError(
+            f"it has {len(body)} bytes, and a storage keeps {BODY_MAX_BYTES} at most. Lower"
+            " KOSTER_MAX_BYTES"
+        )
 
 
 def decoded(octets: bytes) -> Known:

@@ -176,6 +176,17 @@ class Pacing(Protocol):
         """
 
 
+@runtime_checkable
+class Pruning(Protocol):
+    """A storage that deletes old values. A crawl calls this when it ends."""
+
+    def prune(self, *, now: float, secs: float) -> None:
+        """Delete values and visits from before *now* - *secs*, and what is left of others.
+
+        The work is bounded: what is old may stay until a later call. Claims stay.
+        """
+
+
 def held_secs(left_secs: float, secs: float) -> float:
     """Return *left_secs*, the remaining seconds of a claim of *secs*; 0 if the claim is void.
 

@@ -20,6 +20,10 @@ _IN_USE = (
     "SELECT (SELECT application_id FROM pragma_application_id),"
     " (SELECT user_version FROM pragma_user_version) OR EXISTS (SELECT * FROM sqlite_master)"
 )
+_PAGES = (
+    "SELECT (SELECT freelist_count FROM pragma_freelist_count),"
+    " (SELECT page_count FROM pragma_page_count)"
+)
 # The copy is last: a claim of the same size overwrites its own bytes only. A later version that
 # needs other columns has to use other names. So two versions can use the same file.
 _TABLES = """
@@ -45,7 +49,19 @@ _CLAIM = (
 )
 _HELD = "SELECT max(until + 0.0 - ?) FROM site WHERE site = ? AND robot = ? AND owner <> ?"
 _RELEASE = "UPDATE site SET until = 0.0 WHERE site = ? AND robot = ? AND owner = ?"
-_DROP = "UPDATE site SET known = NULL, learnt = NULL WHERE site = ? AND robot = ? AND length(known)"
+_DROP = "DELETE FROM site WHERE site = ? AND robot = ? AND length(known)"
+_ANY_ROW = "SELECT abs(random() / 2) % (ifnull(max(rowid), 0) + 1) FROM site"
+_LAST_ROW = "SELECT max(rowid) FROM (SELECT rowid FROM site WHERE rowid >= ? LIMIT ?)"
+# A row with a claim stays.
+_PRUNE = (
+    "DELETE FROM site WHERE rowid BETWEEN ? AND ? AND (known IS NULL OR learnt < ?)"
+    " AND NOT ifnull(until BETWEEN ? AND ?, 0)"
+)
+_PRUNE_VISITS = (
+    "DELETE FROM visit WHERE rowid IN (SELECT rowid FROM visit WHERE visited < ? LIMIT ?)"
+)
+_PRUNED_MOST, _MOVED_MOST, _AT_ONCE = 10_000, 10_000, 1000
+"""How many rows ``prune`` examines, how many pages of 4 kB are moved, and both in a transaction."""
 _VISITED = "SELECT visited + 0.0 FROM visit WHERE host = ?"
 
 
@@ -141,13 +157,30 @@ class SQLiteStorage:
             return [str(name) for (name,) in self._connection.execute(query)]
 
     def forget(self, site: Site) -> bool:
-        """Delete the value of *site*. Return False if there was no value. Claims stay."""
+        """Delete the row of *site*. Return False if it had no value: then a claim stays."""
         with self._errors():
             return self._connection.execute(_DROP, self._key(site)).rowcount > 0
 
-    def close(self) -> None:
-        """Close the file."""
+    def prune(self, *, now: float, secs: float) -> None:
+        """Delete values and visits older than *secs*, and rows without a value or a claim.
+
+        At most 10,000 sites are examined, from a random one on. Visits stay for a day at least.
+        """
+        before, execute = now - secs, self._connection.execute
         with self._errors():
+            (first,) = execute(_ANY_ROW).fetchone()
+            for _ in range(0, _PRUNED_MOST, _AT_ONCE):
+                (last,) = execute(_LAST_ROW, (first, _AT_ONCE)).fetchone()
+                if last is not None:
+                    execute(_PRUNE, (first, last, before, now, now + LATE_SECS))
+                first = 0 if last is None else last + 1
+            execute(_PRUNE_VISITS, (min(before, now - LATE_SECS), _PRUNED_MOST))
+
+    def close(self) -> None:
+        """Return the space of deleted rows to the disk, and close the file."""
+        with self._errors():
+            with suppress(sqlite3.Error):  # closed already, or another process uses the file
+                _shrink(self._connection)
             self._connection.close()
 
     def _key(self, site: Site) -> tuple[str, str]:
@@ -179,9 +212,29 @@ def _opened(path: str) -> sqlite3.Connection:
     return connection
 
 
+def _shrink(connection: sqlite3.Connection) -> None:
+    """Return free pages to the disk, if a quarter of the file is free.
+
+    If few pages are in use, the file is copied. This also sets auto_vacuum in a file of an early
+    version. If many pages are in use, only some pages are freed, a few in a transaction.
+    """
+    free, pages = connection.execute(_PAGES).fetchone()
+    if free * 4 < pages:
+        return
+    if pages - free <= _MOVED_MOST:
+        connection.executescript("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
+        return
+    for _ in range(0, _MOVED_MOST, _AT_ONCE):
+        # Not execute(), which would free a single page.
+        connection.executescript(f"PRAGMA incremental_vacuum({_AT_ONCE})")
+
+
 def _prepare(connection: sqlite3.Connection) -> None:
     connection.text_factory = lambda octets: octets.decode("utf-8", "surrogateescape")
-    connection.executescript("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
+    # auto_vacuum has an effect on a new file only.
+    connection.executescript(
+        "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA auto_vacuum = INCREMENTAL"
+    )
     application_id, is_in_use = connection.execute(_IN_USE).fetchone()
     if application_id != _APPLICATION_ID:
         if application_id or is_in_use:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,44 @@ async def test_a_fleet_of_two_robots_fetches_each_site_once_for_each(
     assert {site.asked("/robots.txt") for site in sites} == {2}
     fetched = [len(result.fetched) for result in results]
     assert fetched == [len(urls) if robot == "one" else 0 for robot in robots]
+
+
+# What is too long to be stored, and what is too old.
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis", "memory"])
+async def test_a_file_that_cannot_be_stored_is_no_failure_of_the_storage(
+    crawl: Crawl, server: Server, tmp_path: Path, kind: str
+) -> None:
+    """The sites after it are stored, and it is obeyed."""
+    long, *others = [server.site() for _ in range(4)]
+    long.robots = RULES + "#" * 11 * 2**20
+    for site in others:
+        site.robots = RULES
+    settings = {**place_of(kind, tmp_path).settings(), "KOSTER_MAX_BYTES": 20_000_000}
+    urls = [site.url(path) for site in (long, *others) for path in ("/first", "/page")]
+    result = await crawl(urls=urls, settings={**settings, "CONCURRENT_REQUESTS": 1})
+    assert len(result.fetched) == 4
+    assert result.stats["koster/storage/error"] == 1
+    assert len([line for line in result.log if "is not stored" in line.getMessage()]) == 1
+    if kind != "memory":
+        await crawl(urls=urls, settings=settings)
+        assert [site.asked("/robots.txt") for site in (long, *others)] == [2, 1, 1, 1]
+
+
+async def test_a_crawl_prunes_what_is_old(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    place = place_of("sqlite", tmp_path)
+    settings = {**place.settings(), "KOSTER_EXPIRY_MAX_SECS": 20, "ROBOTSTXT_USER_AGENT": "a"}
+
+    def stored() -> list[str]:
+        with closing(place.open("a")) as storage:
+            return [site.robots_url for site, _ in storage.sites()]
+
+    old, new = sorted((server.site() for _ in range(2)), key=lambda site: site.url("/"))
+    for site in (old, new):
+        site.robots = RULES
+        await crawl(urls=[site.url("/page")], settings=settings)
+        await crawl.sleep(30)
+    assert stored() == [old.url("/robots.txt"), new.url("/robots.txt")]
+    await crawl(urls=[], settings=settings)
+    assert stored() == [new.url("/robots.txt")]

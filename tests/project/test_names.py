@@ -41,6 +41,7 @@ PROMISED = (
     "scrapy_koster.storage.Copy",
     "scrapy_koster.storage.Failure",
     "scrapy_koster.storage.Pacing",
+    "scrapy_koster.storage.Pruning",
     "scrapy_koster.storage.Setting",
     "scrapy_koster.storage.Site",
     "scrapy_koster.storage.Storage",

@@ -51,7 +51,7 @@ def test_the_contract(name: str, check: Check, tmp_path: Path) -> None:
 def test_the_part_of_the_contract_that_each_has() -> None:
     classes = {name: load_object(path) for name, path in IMPLEMENTATIONS.items()}
     count = {name: len(contract.checks(kind)) for name, kind in classes.items()}
-    assert count["sqlite"] == count["redis"] > count["memory"]
+    assert count["sqlite"] > count["redis"] > count["memory"]
     assert not issubclass(MemoryStorage, Pacing)
     assert not issubclass(MemoryStorage, Claiming)
 

@@ -266,3 +266,54 @@ def test_a_killed_writer_loses_no_put_that_was_done(path: Path, puts: int) -> No
         for n in range(done):
             site, copy = written(n)
             assert storage.get(site) == copy
+
+
+# What is old
+
+
+DAY_SECS = 86400.0
+NOW = 1e9
+
+
+def test_prune_leaves_what_is_in_use(storage: SQLiteStorage, path: Path) -> None:
+    storage.claim(A, "a", now=NOW, secs=10.0)
+    storage.claim(B, "a", now=NOW - 10 * DAY_SECS, secs=10.0)
+    storage.visit("a.example", now=NOW - DAY_SECS / 2, secs=9.0)
+    storage.visit("b.example", now=NOW - 2 * DAY_SECS, secs=9.0)
+    being_renewed = Site("http", "c.example", 80)
+    storage.put(being_renewed, COPY)
+    storage.claim(being_renewed, "a", now=NOW, secs=10.0)
+    storage.prune(now=NOW, secs=60.0)
+    assert execute(path, "SELECT site FROM site") == [(str(A),), (str(being_renewed),)]
+    assert execute(path, "SELECT host FROM visit") == [("a.example",)]
+
+
+def test_the_file_shrinks(path: Path) -> None:
+    size = filled(path)
+    with closing(SQLiteStorage(str(path))) as storage:
+        storage.prune(now=NOW, secs=60.0)
+        assert list(storage.sites()) == []
+    assert path.stat().st_size < size / 2
+
+
+def test_a_file_without_auto_vacuum_shrinks_too(path: Path) -> None:
+    """An early version made such files. auto_vacuum is set by a copy of the whole file."""
+    size = filled(path)
+    execute(path, "PRAGMA journal_mode = DELETE", "PRAGMA auto_vacuum = NONE", "VACUUM")
+    with closing(SQLiteStorage(str(path))) as storage:
+        assert all(storage.forget(site) for site, _ in storage.sites())
+    assert path.stat().st_size < size / 2
+    assert execute(path, "PRAGMA auto_vacuum") == [(2,)]
+
+
+def test_prune_is_bounded_and_reaches_all(storage: SQLiteStorage, path: Path) -> None:
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)"
+    execute(path, f"INSERT INTO visit {numbers} SELECT i || '.example', 1.0 FROM n")
+    execute(path, f"INSERT INTO site (site) {numbers} SELECT i || '.example' FROM n")
+    storage.prune(now=NOW, secs=60.0)
+    assert execute(path, "SELECT count(*) FROM visit") == [(15000,)]
+    assert execute(path, "SELECT count(*) >= 15000 FROM site") == [(1,)]
+    for _ in range(20):
+        storage.prune(now=NOW, secs=60.0)
+    for table in ("visit", "site"):
+        assert execute(path, f"SELECT count(*) FROM {table}") == [(0,)]

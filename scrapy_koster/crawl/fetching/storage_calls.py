@@ -23,9 +23,17 @@ from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage.encoding import seconds, sound
+from scrapy_koster.storage.encoding import check_storable, seconds, sound
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, Storage, StorageError
+from scrapy_koster.storage.port import (
+    GRANTED,
+    Claimed,
+    Claiming,
+    Pacing,
+    Pruning,
+    Storage,
+    StorageError,
+)
 
 _CALL_SECS = 5.0
 """The time limit of a call in a thread, unless KOSTER_TIMEOUT_SECS is less."""
@@ -110,7 +118,21 @@ class StorageCalls:
         return claimed
 
     async def put(self, site: Site, known: Known) -> None:
-        """Store *known*, a copy or failure of *site*. This ends the claim."""
+        """Store *known*, a copy or failure of *site*. This ends the claim.
+
+        A value that no storage can keep is counted and logged, and the storage goes on.
+        """
+        try:
+            check_storable(known)
+        except ValueError as error:
+            self._stats.inc_value("koster/storage/error")
+            self._log.warning_once(
+                "The robots.txt of %(site)s is not stored. The next crawl fetches it again, and"
+                " this is not said again: %(error)s",
+                site=site,
+                error=error,
+            )
+            return
         owner = (self._owner,) if self._has_claims else ()
         if await self._call("put", site, known, *owner):
             self._claims.discard(site)
@@ -147,7 +169,12 @@ class StorageCalls:
         return max(secs, _REST_SECS) if now - self._visits_fail_since < limit_secs else 0.0
 
     async def close(self) -> None:
-        """Close the storage if it is open, and keep it closed."""
+        """Prune and close the storage if it is open, and keep it closed."""
+        if self._storage is not None and isinstance(self._storage, Pruning):
+            policy = self._config.policy
+            # A copy lives for expiry_max_secs at most, from its fetch.
+            secs = policy.expiry_max_secs + max(policy.expiry_max_secs, policy.stale_if_error_secs)
+            await self._call("prune", now=self._clock.epoch(), secs=secs)
         self._closed, self._rests_until = True, LONG_AGO
         if self._storage is not None:
             await self._call("close")
