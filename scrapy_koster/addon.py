@@ -72,7 +72,12 @@ _COMPONENTS = (
 def _enable(settings: BaseSettings) -> None:
     # Not replace_in_component_priority_dict: it raises KeyError if RobotsTxtMiddleware is only in
     # DOWNLOADER_MIDDLEWARES_BASE, as usual.
-    settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
+    name = "DOWNLOADER_MIDDLEWARES"
+    settings.set_in_component_priority_dict(name, RobotsTxtMiddleware, None)
+    if not hasattr(settings, "get_component_priority_dict_with_base"):
+        # Scrapy 2.14 does not see that a class and its path in the defaults are the same.
+        path = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
+        settings.set(name, {**settings.getdict(name), path: None}, settings.getpriority(name) or 0)
     for name, component, order in _COMPONENTS:
         settings.setdefault_in_component_priority_dict(name, component, order)
     _wrap_scheduler(settings)

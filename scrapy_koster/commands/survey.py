@@ -233,11 +233,11 @@ class SurveyAddon:
     def update_settings(self, settings: BaseSettings) -> None:
         """Enable the components. Raises ValueError if KosterMiddleware is not enabled."""
         name = "DOWNLOADER_MIDDLEWARES"
-        enabled = settings.get_component_priority_dict_with_base(name)
+        orders = {load_object(path): order for path, order in settings.getwithbase(name).items()}
         places = [
             place
-            for path, place in enabled.items()
-            if place is not None and issubclass(load_object(path), KosterMiddleware)
+            for component, place in orders.items()
+            if place is not None and issubclass(component, KosterMiddleware)
         ]
         if not places:
             raise ValueError("a survey needs a KosterMiddleware in DOWNLOADER_MIDDLEWARES")

@@ -4,12 +4,12 @@ import re
 
 import scrapy
 
-OLDEST_SCRAPY = (2, 17)
+OLDEST_SCRAPY = (2, 14)
 """The oldest supported release of Scrapy. ``engine/compat.py`` supports no older release."""
 
 
 def refuse_older(version: str) -> None:
-    """Raise ImportError if this *version* of Scrapy, as in "2.16.0", is below OLDEST_SCRAPY.
+    """Raise ImportError if this *version* of Scrapy, as in "2.13.0", is below OLDEST_SCRAPY.
 
     The error stops the crawl before its first request.
     """

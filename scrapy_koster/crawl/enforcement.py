@@ -13,13 +13,14 @@ from weakref import WeakKeyDictionary
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CannotResolveHostError, IgnoreRequest, NotConfigured
+from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster import signals
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.decision import Decision, decide
+from scrapy_koster.crawl.engine.compat import CannotResolveHostError
 from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log

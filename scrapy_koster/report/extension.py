@@ -12,10 +12,10 @@ from typing import Any
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.utils.asyncio import run_in_thread
 
 from scrapy_koster.crawl.clock import Ticks, clock_of
 from scrapy_koster.crawl.config import Config, config_of
+from scrapy_koster.crawl.engine.compat import run_in_thread
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import copies_of, user_agent
 from scrapy_koster.extras import need_extra

@@ -45,8 +45,8 @@ def updated(
 
 
 def enabled(settings: Settings, name: str) -> dict[Any, int]:
-    components = settings.get_component_priority_dict_with_base(name)
-    return {load_object(path): order for path, order in components.items()}
+    components = {load_object(path): order for path, order in settings.getwithbase(name).items()}
+    return {component: order for component, order in components.items() if order is not None}
 
 
 def test_one_line_is_all() -> None:

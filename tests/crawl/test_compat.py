@@ -12,24 +12,24 @@ from scrapy_koster.crawl import OLDEST_SCRAPY, refuse_older
 
 ROOT = Path(__file__).parents[2]
 SAID = (
-    "scrapy-koster needs Scrapy 2.17 or later, and this is Scrapy 2.16.0:"
-    " pip install --upgrade 'scrapy>=2.17'"
+    "scrapy-koster needs Scrapy 2.14 or later, and this is Scrapy 2.13.0:"
+    " pip install --upgrade 'scrapy>=2.14'"
 )
 
 
-@pytest.mark.parametrize("version", ["1.8.4", "2.16.0"])
+@pytest.mark.parametrize("version", ["1.8.4", "2.13.0"])
 def test_an_older_one_is_refused(version: str) -> None:
-    with pytest.raises(ImportError, match=f"needs Scrapy 2.17 .* Scrapy {version}: pip install"):
+    with pytest.raises(ImportError, match=f"needs Scrapy 2.14 .* Scrapy {version}: pip install"):
         refuse_older(version)
 
 
-@pytest.mark.parametrize("version", ["2.17.0", "2.20rc1", "10.0"])
+@pytest.mark.parametrize("version", ["2.14.0", "2.20rc1", "10.0"])
 def test_a_newer_one_is_not(version: str) -> None:
     refuse_older(version)
 
 
 def test_an_older_one_cannot_import_it() -> None:
-    code = "import scrapy; scrapy.__version__ = '2.16.0'; from scrapy_koster import Addon"
+    code = "import scrapy; scrapy.__version__ = '2.13.0'; from scrapy_koster import Addon"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stderr.rstrip().endswith(f"ImportError: {SAID}")
 

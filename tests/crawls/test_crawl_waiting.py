@@ -23,6 +23,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster import RobotsUnavailable
 from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.engine.compat import CannotResolveHostError
 from scrapy_koster.crawl.fetching import fetcher
 
 MOMENTS, SOME_MOMENTS = 20, 3
@@ -375,7 +376,7 @@ def test_a_command_for_one_page_of_a_host_that_does_not_exist_ends_as_scrapys(
 ) -> None:
     run = run_command(tmp_path, "shell", "http://nosuch-host.invalid/page", "-c", "'answered'")
     assert run.returncode == 1
-    assert "scrapy.exceptions.CannotResolveHostError: " in run.stderr
+    assert f"{CannotResolveHostError.__name__}: " in run.stderr
     assert "answered" not in run.stdout
 
 

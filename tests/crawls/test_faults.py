@@ -10,6 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 
 import pytest
+import scrapy
 from harness import faults_around, faults_of_crawls, faults_of_sites
 from harness.clocks import JumpingClock
 from harness.comparison import RULES, Means
@@ -148,6 +149,8 @@ async def test_around(crawl: Crawl, server: Server, tmp_path: Path, fault: Aroun
     "fault", faults_of_crawls.FAULTS, ids=lambda fault: f"{fault.group}: {fault.name}"
 )
 async def test_of_crawls(crawl: Crawl, server: Server, fault: CrawlFault) -> None:
+    if scrapy.version_info < (2, 15) and fault.name == "a scheduler that raises NotConfigured":
+        pytest.skip("Scrapy 2.14 leaves a timer of its Downloader behind")
     await fault.run(crawl, server)
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.reactor import is_reactor_installed
-from scrapy.utils.reactorless import ReactorImportHook
 from twisted.internet import defer
 from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
@@ -121,6 +120,9 @@ class BareLoop(Loop):
 
     def __init__(self) -> None:
         super().__init__()
+        # Scrapy 2.14 has no such crawls.
+        from scrapy.utils.reactorless import ReactorImportHook
+
         self._hook = ReactorImportHook()
         sys.meta_path.insert(0, self._hook)
         self._loop = virtual.without_reactor()

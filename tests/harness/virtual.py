@@ -281,15 +281,16 @@ class _Datetime(datetime):
         return cls.fromtimestamp(TIME.epoch(), tz)
 
 
-# Modules of Scrapy that have a clock of their own, and its name there.
+# Modules of Scrapy that have a clock of their own, and its name there. An older release reads that
+# on the wall.
 _NAMES: dict[str, Mapping[str, object]] = {
-    "scrapy.core.downloader": {"monotonic": TIME.now},
+    "scrapy.core.downloader": {"monotonic": TIME.now, "time": TIME.epoch},
     "scrapy.core.engine": {"time": TIME.epoch},
     "scrapy.extensions.corestats": {"monotonic": TIME.now, "datetime": _Datetime},
     "scrapy.utils.asyncio": {"time": time},
 }
 _OF_TWISTED: dict[str, Mapping[str, object]] = {
-    "scrapy.core.downloader.handlers.http11": {"monotonic": TIME.now},
+    "scrapy.core.downloader.handlers.http11": {"monotonic": TIME.now, "time": TIME.epoch},
 }
 
 
@@ -334,6 +335,7 @@ def without_reactor() -> Loop:
 
 def _patch(names: Mapping[str, Mapping[str, object]]) -> None:
     for module, clocks in names.items():
-        for name, clock in clocks.items():
-            assert hasattr(importlib.import_module(module), name), (module, name)
-            setattr(sys.modules[module], name, clock)
+        found = [name for name in clocks if hasattr(importlib.import_module(module), name)]
+        assert found, module
+        for name in found:
+            setattr(sys.modules[module], name, clocks[name])

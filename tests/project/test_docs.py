@@ -82,8 +82,8 @@ def test_by_hand_and_by_the_add_on_is_the_same(crawl: Crawl) -> None:
 
 
 def components(crawler: Crawler, kind: str) -> list[object]:
-    enabled = crawler.settings.get_component_priority_dict_with_base(kind)
-    return [load_object(path) for path in build_component_list(enabled)]
+    components = crawler.settings.getwithbase(kind).items()
+    return build_component_list({load_object(path): order for path, order in components})
 
 
 # docs/support.md

@@ -94,7 +94,7 @@ def machine() -> Iterator[Machine]:
         for name in TOKENS:
             stack.enter_context(patch.object(modules[name], "token_hex", simulated.token))
         stack.enter_context(patch.object(modules[_LOOKS_UP], "socket", fake_socket))
-        time = SimpleNamespace(monotonic=simulated.now)
+        time = SimpleNamespace(monotonic=simulated.now, time=simulated.now)
         stack.enter_context(patch("scrapy.utils.asyncio.time", time))
         stack.enter_context(patch("scrapy.core.engine.Scraper", Scraper))
         threads = patch(f"{_CRAWL}.fetching.storage_calls.Threads", SimulatedThreads)

@@ -10,8 +10,9 @@ from random import Random
 from urllib.parse import urlsplit
 
 from scrapy import Request
-from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError
 from scrapy.http import Response
+
+from scrapy_koster.crawl.engine.compat import CannotResolveHostError
 
 PREFIXES = ("/a", "/b", "/c", "/d")
 _LATENCIES = (0.0, 0.0, 0.05, 0.05, 0.3, 1.0, 4.0)
@@ -159,7 +160,7 @@ class Web:
     def _page(self, request: Request, phase: Phase) -> Reply:
         if phase.kind in ("hang", "refuse", "reset", "nohost", "dns"):
             secs = _PAGE_SECS if phase.kind == "hang" else phase.latency
-            return Reply(secs, error=DownloadConnectionRefusedError(phase.kind))
+            return Reply(secs, error=ConnectionRefusedError(phase.kind))
         to = request.meta.get("to")
         if to is not None and to != request.url:
             return Reply(phase.latency, Response(request.url, 302, {"Location": to}))
@@ -173,7 +174,7 @@ class Web:
 
 
 _ERRORS: Mapping[str, type[Exception]] = {
-    "refuse": DownloadConnectionRefusedError,
+    "refuse": ConnectionRefusedError,
     "reset": ConnectionResetError,
     "nohost": CannotResolveHostError,
     "dns": CannotResolveHostError,

@@ -209,11 +209,12 @@ class KosterMiddleware(Component):
                 " ROBOTSTXT_PARSER.",
                 parser=repr(settings["ROBOTSTXT_PARSER"]),
             )
-        enabled = {
-            load_object(path)
+        orders = {
+            load_object(path): order
             for name in ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS")
-            for path in settings.get_component_priority_dict_with_base(name)
+            for path, order in settings.getwithbase(name).items()
         }
+        enabled = {component for component, order in orders.items() if order is not None}
         if RobotsTxtMiddleware in enabled:
             self._log.warning(
                 "Scrapy's RobotsTxtMiddleware is enabled too: robots.txt is fetched and"

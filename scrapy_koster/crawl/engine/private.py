@@ -1,4 +1,4 @@
-"""Access to undocumented parts of Scrapy 2.17 to 2.19."""
+"""Access to undocumented parts of Scrapy 2.14 to 2.19."""
 
 import asyncio
 from collections import Counter

@@ -10,19 +10,17 @@ from urllib.parse import unquote, urlsplit
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadTimeoutError,
-    IgnoreRequest,
-    NotConfigured,
-    NotSupported,
-    ResponseDataLossError,
-    UnsupportedURLSchemeError,
-)
-from scrapy.utils.asyncio import run_in_thread
+from scrapy.exceptions import IgnoreRequest, NotConfigured, NotSupported
 
 from scrapy_koster.crawl.clock import Clock, LateError
 from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.engine.compat import (
+    CannotResolveHostError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+    run_in_thread,
+)
 from scrapy_koster.crawl.engine.private import Engine, Within
 from scrapy_koster.crawl.fetching.transfer import Transfer, count_bytes
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target

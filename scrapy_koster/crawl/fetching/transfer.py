@@ -6,7 +6,7 @@ from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import ResponseDataLossError, StopDownload
+from scrapy.exceptions import StopDownload
 from scrapy.http import Response
 from scrapy.http.headers import Headers
 from scrapy.http.request import NO_CALLBACK
@@ -14,6 +14,7 @@ from w3lib.url import safe_url_string
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.engine.compat import ResponseDataLossError
 from scrapy_koster.crawl.engine.private import (
     CANCELLED,
     MARK,
