@@ -8,6 +8,7 @@
 #   make test-quick   units only
 #   make test-redis   what uses a Redis: with the redis-server of this machine, if it has one
 #   make test-floor   what depends on Python and Scrapy, and the first of the crawl tests on the other kinds of loop
+#   make test-lowest  the same with the lowest versions of the direct dependencies
 #   make test-middle  what depends on the Python, for those in between
 #   make test-ecosystem  real crawls beside other plugins; ecosystem-page writes docs/ecosystem.md from it
 #   make test-servers  logs that nginx, Apache, Squid and others write, and an archive in pywb: of what is installed
@@ -37,6 +38,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# With every extra of the package. An older pip does not know dependency groups.
+GROUPED := $(PIP) --upgrade 'pip>=25.1' && $(PIP) --editable '.[archive,redis,tools]'
 PYTEST := $(BIN)/python -m pytest
 # What has been installed, by the name of what was asked for.
 WANTED := $(shell echo '$(SCRAPY)' | tr -c 'A-Za-z0-9.\n' '_')
@@ -69,7 +72,7 @@ SERVERS := tests/ecosystem/test_logs_of_servers.py tests/ecosystem/test_pywb.py
 RUNS := test-reactorless-first test-reactorless-second test-covered-units test-long test-many \
 	test-reactor test-browser
 
-.PHONY: demo demo-fleet test test-rest test-all test-covered test-long-crawls $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem test-servers ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate random-crawl bench soak clean install
+.PHONY: demo demo-fleet test test-rest test-all test-covered test-long-crawls $(RUNS) test-reactorless test-timed test-redis test-floor test-lowest test-middle test-quick test-scrapy test-ecosystem test-servers ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate random-crawl bench soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -162,6 +165,17 @@ REDIS := -k 'redis or steps' tests/storage tests/crawl/test_redis_backup.py \
 test-redis: $(TEST)
 	$(PYTEST) $(PARALLEL) -m '$(SHORT)' $(REDIS)
 
+# The lowest versions of the direct dependencies that pyproject.toml allows, in an environment of their own.
+test-lowest:
+	@$(MAKE) --no-print-directory VENV=$(VENV)-lowest SCRAPY=scrapy $(VENV)-lowest/bin/python
+	$(VENV)-lowest/bin/python -m pip install --quiet --upgrade 'pip>=25.1' uv
+	$(VENV)-lowest/bin/python -m uv pip compile --quiet --python $(VENV)-lowest/bin/python \
+		--resolution lowest-direct --extra archive --extra redis --extra tools \
+		--output-file $(VENV)-lowest/lowest.txt pyproject.toml
+	$(VENV)-lowest/bin/python -m pip install --quiet --editable '.[archive,redis,tools]' \
+		--group test --constraint $(VENV)-lowest/lowest.txt
+	$(VENV)-lowest/bin/python -m pytest $(PARALLEL) -m '$(SHORT) and not slow' $(MIDDLE)
+
 # What depends on Python and Scrapy. Texts, logs and pages are the same for all of them.
 FLOOR := tests/commands/test_history.py tests/crawl tests/crawls \
 	tests/protocol/test_conformance.py tests/storage \
@@ -243,31 +257,31 @@ $(PROJECT): pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(TEST): pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[test]' '$(SCRAPY)'
+	$(GROUPED) --group test '$(SCRAPY)'
 	@touch $@
 
 # The largest download of all, for a few tests.
 $(BROWSER): pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[browser,test]' '$(SCRAPY)'
+	$(GROUPED) --group browser --group test '$(SCRAPY)'
 	@touch $@
 
 # scrapy-rotating-proxies asks for the old package `typing`, which stands before Python's own module
 # where sys.path is passed on to another process, as `scrapy bench` does.
 $(ECOSYSTEM): pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[ecosystem,test]' '$(SCRAPY)'
+	$(GROUPED) --group ecosystem --group test '$(SCRAPY)'
 	$(BIN)/python -m pip uninstall --quiet --yes typing
 	@touch $@
 
 $(LINT): pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[lint,test]' '$(SCRAPY)'
+	$(GROUPED) --group lint --group test '$(SCRAPY)'
 	@touch $@
 
 $(DOCS): pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[docs]' '$(SCRAPY)'
+	$(GROUPED) --group docs '$(SCRAPY)'
 	@touch $@
 
 $(BENCH): pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[bench,browser,test]' '$(SCRAPY)'
+	$(GROUPED) --group bench --group browser --group test '$(SCRAPY)'
 	@touch $@
 
 $(BIN)/python:

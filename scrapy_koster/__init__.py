@@ -5,6 +5,7 @@ A public name is imported on its first use: ``import scrapy_koster`` itself load
 
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.downloader import RobotsDownloader
     from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
     from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser
+    from scrapy_koster.protocol.standing import Ground, Standing
     from scrapy_koster.protocol.usage import Preference, Statement, Usage
+    from scrapy_koster.protocol.verdict import Verdict
     from scrapy_koster.report.extension import RobotsReport
 
 __all__ = [
     "Addon",
     "DeferringScheduler",
+    "Ground",
     "KosterMiddleware",
     "KosterRobotParser",
     "LinkFilterMiddleware",
@@ -37,15 +41,18 @@ __all__ = [
     "RobotsReport",
     "RobotsSitemapMixin",
     "RobotsUnavailable",
+    "Standing",
     "Statement",
     "StrictestRobotParser",
     "Usage",
     "UsageMiddleware",
+    "Verdict",
 ]
 
 _MODULES = {
     "Addon": "addon",
     "DeferringScheduler": "crawl.components.scheduler",
+    "Ground": "protocol.standing",
     "KosterMiddleware": "crawl.components.downloadermiddleware",
     "KosterRobotParser": "parsers",
     "LinkFilterMiddleware": "crawl.components.spidermiddleware",
@@ -57,10 +64,12 @@ _MODULES = {
     "RobotsReport": "report.extension",
     "RobotsSitemapMixin": "crawl.components.sitemapspider",
     "RobotsUnavailable": "crawl.exceptions",
+    "Standing": "protocol.standing",
     "Statement": "protocol.usage",
     "StrictestRobotParser": "parsers",
     "Usage": "protocol.usage",
     "UsageMiddleware": "crawl.components.usagemiddleware",
+    "Verdict": "protocol.verdict",
 }
 """The module of each public name."""
 
@@ -72,6 +81,8 @@ def __getattr__(name: str) -> Any:
     """
     if name == "addon":  # ADDONS may name this submodule instead of the class
         return import_module(f"{__name__}.addon")
+    if name == "__version__":
+        return version("scrapy-koster")
     if name not in _MODULES:
         near = [f". The nearest name is {each}" for each in get_close_matches(name, __all__, 1)]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{''.join(near)}")

@@ -8,7 +8,7 @@ from harness.crawling import CrawlResult
 from harness.replies import Reply
 from harness.server import Site
 
-GET = "pip install 'scrapy-koster[ecosystem]'"
+GET = "make test-ecosystem"
 PATHS = ("/", "/open", "/private/page")
 RULES = "User-agent: *\nDisallow: /private\n"
 HTML = {"Content-Type": "text/html; charset=utf-8"}

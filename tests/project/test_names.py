@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 from harness import forks
@@ -21,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 PROMISED = (
     "scrapy_koster.Addon",
     "scrapy_koster.DeferringScheduler",
+    "scrapy_koster.Ground",
     "scrapy_koster.KosterMiddleware",
     "scrapy_koster.KosterRobotParser",
     "scrapy_koster.LinkFilterMiddleware",
@@ -32,10 +34,12 @@ PROMISED = (
     "scrapy_koster.RobotsSitemapMixin",
     "scrapy_koster.RobotsUnavailable",
     "scrapy_koster.Rfc9309RobotParser",
+    "scrapy_koster.Standing",
     "scrapy_koster.Statement",
     "scrapy_koster.StrictestRobotParser",
     "scrapy_koster.Usage",
     "scrapy_koster.UsageMiddleware",
+    "scrapy_koster.Verdict",
     "scrapy_koster.storage.Claimed",
     "scrapy_koster.storage.Claiming",
     "scrapy_koster.storage.Copy",
@@ -63,6 +67,7 @@ def test_the_package_offers_what_is_promised() -> None:
         assert load_object(path).__name__ == path.rpartition(".")[2]
     direct = {path.removeprefix("scrapy_koster.") for path in PROMISED}
     assert set(scrapy_koster.__all__) == {name for name in direct if "." not in name}
+    assert scrapy_koster.__version__ == version("scrapy-koster")
     paths = {str(value) for value in DEFAULTS.values() if str(value).startswith("scrapy_koster")}
     assert paths <= {*PROMISED}
 
