@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from harness.clocks import set_clock
 from scrapy import Request, Spider
 from scrapy.core.engine import ExecutionEngine
-from scrapy.exceptions import DownloadFailedError
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.defer import deferred_from_coro
@@ -150,7 +149,7 @@ class Downloader:
     async def download_request_async(self, request: Request) -> Response:
         process = self._process
         if process.dead:
-            raise DownloadFailedError("the process is dead")
+            raise ConnectionError("the process is dead")
         process.history.watch.sent(process, request)
         reply = process.history.web.reply(request, process.history.clock.now)
         if reply.response is None and reply.error is None:
