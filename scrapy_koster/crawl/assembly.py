@@ -87,6 +87,7 @@ class Assembly:
             store=store,
             sockets=parts.sockets(socket_limit()),
             turn_to_ask=self.pacer.turn_to_ask,
+            end_turn=self.pacer.end_turn,
             noted_visit=self.pacer.learnt,
             archiver=Archiver(crawler, config.archive, robot.name) if config.archive else None,
             robot=robot,

@@ -65,7 +65,8 @@ class SiteRecords:
 
     def _is_busy(self, state: SiteState) -> bool:
         # A request in the downloader needs the state for the check before it is sent.
-        requests = (*self._engine.under_way, *self._engine.hooks.in_place)
+        hooks = self._engine.hooks
+        requests = (*self._engine.under_way, *hooks.in_place, *hooks.paced)
         return state in self._waiting or any(self.in_memory(each.url) is state for each in requests)
 
 

@@ -311,6 +311,7 @@ class Sites:
         self.engine.close()
         self.busy()
         self._refuse_in_place()
+        await self.pacer.closed()
         self.ahead.close()
         tasks = list(self._tasks)
         for task in tasks:  # only once: a cancelled task still releases its claim

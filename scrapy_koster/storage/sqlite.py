@@ -26,7 +26,7 @@ _TABLES = """
     CREATE TABLE IF NOT EXISTS site (
         site TEXT, robot TEXT, learnt REAL, owner, until, known, PRIMARY KEY (site, robot)
     );
-    CREATE TABLE IF NOT EXISTS visit (host TEXT PRIMARY KEY, visited REAL)
+    CREATE TABLE IF NOT EXISTS lock (host TEXT PRIMARY KEY, owner TEXT, until REAL, secs REAL)
 """
 # Each of these is a single statement, which is atomic without a transaction.
 # A value of more than OCTETS_MAX bytes comes from another program, and might fill the memory.
@@ -46,7 +46,15 @@ _CLAIM = (
 _HELD = "SELECT max(until + 0.0 - ?) FROM site WHERE site = ? AND robot = ? AND owner <> ?"
 _RELEASE = "UPDATE site SET until = 0.0 WHERE site = ? AND robot = ? AND owner = ?"
 _DROP = "UPDATE site SET known = NULL, learnt = NULL WHERE site = ? AND robot = ? AND length(known)"
-_VISITED = "SELECT visited + 0.0 FROM visit WHERE host = ?"
+# The lock on a host: *owner* is '' while the host rests. :until is :now + :secs.
+_LOCK = (
+    "INSERT INTO lock VALUES (:host, {owner}, :until, :secs) ON CONFLICT DO UPDATE"
+    " SET owner = excluded.owner, until = excluded.until, secs = excluded.secs"
+    " WHERE owner = :owner OR ifnull(NOT (until > :now AND until <= :now + 2 * secs), 1)"
+)
+_BEGIN_VISIT = _LOCK.format(owner=":owner")
+_END_VISIT = _LOCK.format(owner="''") + " OR (owner = '' AND until < excluded.until)"
+_LEFT = "SELECT until - :now FROM lock WHERE host = :host"
 
 
 class SQLiteStorage:
@@ -114,16 +122,20 @@ class SQLiteStorage:
         with self._errors():
             self._connection.execute(_RELEASE, (*self._key(site), owner))
 
-    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Commit a visit to *host*, or return the seconds to wait. See ``Pacing.visit``."""
-        with self._errors(), self._connection as connection:
-            # Lock before the read. After a plain BEGIN, the write fails if another process writes.
-            connection.execute("BEGIN IMMEDIATE")
-            row = None if begun else connection.execute(_VISITED, (host,)).fetchone()
-            left = 0.0 if row is None else held_secs((row[0] or 0.0) + secs - now, secs)
-            if not left:
-                connection.execute("INSERT OR REPLACE INTO visit VALUES (?, ?)", (host, now))
-            return left
+    def begin_visit(self, host: str, owner: str, *, now: float, secs: float) -> float:
+        """Commit a lock of *owner* on *host*, or return the seconds to wait."""
+        given = {"host": host, "owner": owner, "now": now, "secs": secs, "until": now + secs}
+        with self._errors():
+            if self._connection.execute(_BEGIN_VISIT, given).rowcount:
+                return 0.0
+            (left,) = self._connection.execute(_LEFT, given).fetchone()
+            return max(float(left), 0.001)  # it may have ended since
+
+    def end_visit(self, host: str, owner: str, *, now: float, secs: float) -> None:
+        """Commit the end of a lock of *owner*, and the rest of *host*."""
+        given = {"host": host, "owner": owner, "now": now, "secs": secs, "until": now + secs}
+        with self._errors():
+            self._connection.execute(_END_VISIT, given)
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over the valid values of the robot, even while other processes write."""

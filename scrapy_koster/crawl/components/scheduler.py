@@ -203,6 +203,7 @@ class DeferringScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """Return the next request that need not wait, or None. Other requests are parked."""
+        self._parts.pacer.take_turns()
         until = self._parts.clock.now() + _LOOK_SECS
         while (request := self._next()) is not None and not self._may_go(request):
             if self._parts.clock.now() >= until:

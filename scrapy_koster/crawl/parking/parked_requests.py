@@ -137,11 +137,15 @@ class ParkedRequests:
             self._open[queue] = False
         return queue is not None
 
-    def let_one_out(self, name: str) -> None:
-        """Let one request in the queue of *name*, a host, come out before other queues."""
-        if queue := self._queues.get(name):
+    def let_one_out(self, name: str) -> bool:
+        """Let one request in the queue of *name*, a host, come out before other queues.
+
+        Returns whether there is such a queue.
+        """
+        if (queue := self._queues.get(name)) is not None:
             self._open.setdefault(queue, True)
             self._open.move_to_end(queue, last=False)
+        return queue is not None
 
     def _unwritten_of(self, name: str) -> str:
         """Move the requests of a queue that are not in the JOBDIR to a queue of their own.
