@@ -311,7 +311,6 @@ class Sites:
         self.engine.close()
         self.busy()
         self._refuse_in_place()
-        await self.pacer.closed()
         self.ahead.close()
         tasks = list(self._tasks)
         for task in tasks:  # only once: a cancelled task still releases its claim
@@ -320,4 +319,5 @@ class Sites:
             await maybe_deferred_to_future(task)
         for state, waiting in list(self.served.items()):  # or the task never began
             self._end_service(state, waiting)
+        await self.pacer.closed()
         await self.retriever.close()

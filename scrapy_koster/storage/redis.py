@@ -117,6 +117,14 @@ class RedisStorage:
         with self._errors():
             self._client.ping()
 
+    def evicts(self) -> bool:
+        """Return whether the server may evict keys, such as the lock of a host, as far as known."""
+        try:
+            policy: str = self._client.info("memory")["maxmemory_policy"]
+        except Exception:  # noqa: BLE001  # no right, or another program
+            return False
+        return policy != "noeviction"
+
     def call_together(self, calls: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> Any:
         """Make *calls* in one message, and return the list of their results.
 

@@ -340,10 +340,8 @@ class Watch:
     @staticmethod
     def _has_waiting(process: Process, state: SiteState) -> bool:
         """Whether requests wait for it, served or not. Those of the last run may not be out yet."""
-        scheduler: Any = process.scheduler
-        name = str(state.site)
-        is_resumed = process.history.defers and name in scheduler._resumed
-        is_parked = not is_resumed and process.parts.parked.waiting_in(name) > 0
+        name, parked = str(state.site), process.parts.parked
+        is_parked = name not in parked.unopened and parked.waiting_in(name) > 0
         return is_parked or process.sites.waiting_for(state) > 0
 
     def _waits(self, process: Process, state: SiteState) -> None:

@@ -132,6 +132,16 @@ def test_a_late_answer_is_not_that_of_the_next_call(prefix: str) -> None:
             assert storage.get(B) == FAILURE
 
 
+@pytest.mark.parametrize(("policy", "evicts"), [("noeviction", False), ("volatile-lru", True)])
+def test_whether_keys_may_be_evicted(prefix: str, policy: str, evicts: bool) -> None:
+    with redis_server() as server, closing(RedisStorage(server.url(), prefix, 60)) as storage:
+        with server.client() as client:
+            client.config_set("maxmemory-policy", policy)
+            assert storage.evicts() is evicts
+            client.execute_command("ACL", "SETUSER", "default", "-info")
+        assert not storage.evicts()
+
+
 # Several calls in one message
 
 

@@ -89,6 +89,12 @@ class StorageCalls:
     async def open(self) -> None:
         """Open the storage, so that the first call does not wait for this."""
         await self._call("")
+        is_paced = self._config.pace.obeys and hasattr(self._config.storage, "evicts")
+        if is_paced and await self._call("evicts", read=bool):
+            self._log.warning(
+                "Delays of hosts may be lost: the Redis of KOSTER_REDIS_URL can evict the locks of"
+                " hosts if its memory is full. Set its maxmemory-policy to noeviction"
+            )
 
     async def get(self, site: Site) -> Known | None:
         """Return the stored copy or failure of *site*, if any. None if the storage fails."""

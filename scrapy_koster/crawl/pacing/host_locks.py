@@ -1,7 +1,8 @@
-"""The locks of this process on hosts with a delay, from the wait for a lock to its end.
+"""The locks of this process on hosts with a delay: one task for each host that requests wait for.
 
 A lock is in the storage, too, where other processes see it. There it has a lease: if a process
-dies, its lock ends by itself. A lock that is held is renewed.
+dies, its lock ends by itself. The task waits until the host has rested, takes the lock, hands it to
+a request, renews it, and ends it after the visit.
 
 A request that has to wait is parked in the scheduler, and comes out with the lock. A request that
 is in the downloader already (``engine.download_async``, media pipelines) waits in place for the
@@ -10,22 +11,21 @@ if the downloader has room, so that no host is locked for a request that cannot 
 
 The request that is about to be sent uses the lock, whatever request the lock was taken for: the
 other one may be behind it in the queue of a slot. A request that ends without being sent hands the
-lock on, or gives it back.
+lock on.
 """
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.asyncio import CallLaterResult
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, Instant, Ticks, clock_of
 from scrapy_koster.crawl.engine.private import CANCELLED, Engine
@@ -33,7 +33,6 @@ from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.protocol.site import Site
 
-_T = TypeVar("_T")
 Visitor: TypeAlias = Request | Site
 """A request for a page, or a site whose robots.txt is fetched."""
 
@@ -63,14 +62,12 @@ class Host:
     """The end of the lease. ``LONG_AGO`` without the lock."""
     visitor: object | None = None
     """The visitor with the lock, or None. ``_PARKED``: the next parked request that comes out."""
-    under_way: int = 0
-    """Number of visits that have begun and not ended."""
-    is_asking: bool = False
-    """Whether the storage is being called for the lock."""
-    timer: CallLaterResult | None = None
-    """The timer of the next call for the lock."""
-    calls: DeferredLock = field(default_factory=DeferredLock)
-    """For one call of the storage at a time."""
+    under_way: bool = False
+    """Whether the visitor with the lock is being sent."""
+    is_served: bool = False
+    """Whether a task serves the requests that wait for the host."""
+    event: Deferred[None] = field(default_factory=Deferred)
+    """What the task waits for. It looks at the host again when this fires."""
     waiters: OrderedDict[Deferred[bool], Visitor] = field(default_factory=OrderedDict)
     """The visitors that wait in place, by the Deferred of the wait."""
 
@@ -78,6 +75,11 @@ class Host:
     def is_locked(self) -> bool:
         """Whether this process has the lock, perhaps with a lease that is over."""
         return self.lock_until != LONG_AGO
+
+    def wake(self) -> None:
+        """Have the task look at the host."""
+        if not self.event.called:
+            self.event.callback(None)
 
 
 class HostLocks:
@@ -87,7 +89,7 @@ class HostLocks:
         self, crawler: Crawler, engine: Engine, store: StorageCalls, parked: ParkedRequests
     ) -> None:
         self._clock = clock_of(crawler)
-        self._stats = crawler.stats
+        self._stats: Any = crawler.stats
         self._engine, self._store, self._parked = engine, store, parked
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS") or sys.maxsize
         self.hosts: dict[str, Host] = {}
@@ -108,24 +110,27 @@ class HostLocks:
         now = self._clock.now()
         if len(self.hosts) >= self._prune_at:
             for host in list(self.hosts.values()):
-                is_busy = host.is_asking or host.is_locked or host.under_way or host.calls.locked
-                if host.rest_until + host.gap <= now and not (is_busy or self.is_awaited(host)):
+                if not host.is_served and host.rest_until + host.gap <= now:
                     del self.hosts[host.name]
             self._prune_at = max(_HOSTS, 2 * len(self.hosts))
         host = self.hosts[name] = Host(name, now)
         return host
 
-    def rest(self, host: Host) -> None:
-        """Have *host* rest for a gap from now."""
-        host.rest_until = max(host.rest_until, self._clock.now() + host.gap)
+    async def rest(self, host: Host) -> None:
+        """Have *host* rest for a gap from now, in the storage too: it is visited without a lock."""
+        self.rest_here(host)
+        if not host.is_locked:
+            await self._end_visit(host)
 
-    async def store_rest(self, host: Host) -> None:
-        """Have *host* rest in the storage as here. This ends a lock of this process."""
-        await self._call(host, lambda: self._end_visit(host))
+    def rest_here(self, host: Host) -> None:
+        """Have *host* rest for a gap from now, as far as this process knows."""
+        host.rest_until = max(host.rest_until, self._clock.now() + host.gap)
 
     async def _end_visit(self, host: Host) -> None:
         secs = max(0.0, host.rest_until - self._clock.now())
         await self._store.end_visit(host.name, secs)
+        # There, the rest has begun during the call. An earlier call for the lock would fail.
+        host.rest_until = max(host.rest_until, self._clock.now() + secs)
 
     # Requests wait for the lock.
 
@@ -149,9 +154,8 @@ class HostLocks:
                 host.waiters.move_to_end(given, last=False)
             if self._ticks is None:
                 self._ticks = Ticks(self._clock, _CLOSING_POLL_SECS, self._look)
-            if host in self._ready:
-                del self._ready[host]
-                self._ask(host)
+            if not host.is_locked:
+                host.wake()
             self.want(host)
             return await maybe_deferred_to_future(given)
 
@@ -183,25 +187,13 @@ class HostLocks:
             self._ticks = None
 
     def want(self, host: Host) -> None:
-        """Have *host* locked when its rest is over, if requests wait for *host*."""
-        is_busy = host.is_asking or host.is_locked or host.under_way or host in self._ready
-        if not (is_busy or host.timer or self._engine.is_closing) and self.is_awaited(host):
-            secs = max(0.0, min(host.rest_until - self._clock.now(), TIMER_MOST_SECS))
-            host.timer = self._clock.call_later(secs, self._due, host, secs)
-
-    def _due(self, host: Host, waited_secs: Any) -> None:
-        host.timer = None
-        self._stats.inc_value("koster/crawl_delay/waited_seconds", waited_secs)
-        if host.rest_until > self._clock.now() or host.under_way:  # a visit without the lock
-            self.want(host)
-        elif host.waiters:
-            self._ask(host)
-        else:
-            self._ready[host] = None
-            self._engine.wake()
+        """Begin to serve the requests that wait for *host*, if any."""
+        if not (host.is_served or self._engine.is_closing) and self.is_awaited(host):
+            host.is_served = True
+            self.begin(self._serve(host))
 
     def take_turns(self) -> None:
-        """Lock hosts for parked requests, as the downloader has room. The scheduler calls this."""
+        """Let parked requests be served, as the downloader has room. The scheduler calls this."""
         for host in list(self._coming):
             # The request that came out may not have needed the lock.
             if host.visitor is _PARKED and not self._parked.let_one_out(host.name):
@@ -209,36 +201,68 @@ class HostLocks:
         while self._ready and len(self._coming) < self._places - len(self._engine.under_way):
             host, _ = self._ready.popitem(last=False)
             self._coming[host] = None
-            self._ask(host)
+            host.wake()
 
-    # The lock.
+    # The task of a host.
 
-    def _ask(self, host: Host) -> None:
-        host.timer, host.is_asking = None, True
-        self._begin(self._asked(host, was_locked=host.is_locked))
+    async def _serve(self, host: Host) -> None:
+        while self.is_awaited(host) and not self._engine.is_closing:
+            secs = host.rest_until - self._clock.now()
+            if secs > 0:
+                await self._pause(host, secs)
+                self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
+            elif host.waiters or host in self._coming:
+                await self._lock(host)
+                self._coming.pop(host, None)
+            else:
+                self._ready[host] = None
+                self._engine.wake()
+                await self._pause(host, TIMER_MOST_SECS)
+                self._ready.pop(host, None)
+        host.is_served = False
 
-    async def _asked(self, host: Host, *, was_locked: bool) -> None:
-        """Take the lock of *host*, or renew it. Then hand it to a request."""
+    async def _pause(self, host: Host, secs: float) -> None:
+        """Wait for *secs*, or until ``host.wake`` is called."""
+        host.event = Deferred()
+        timer = self._clock.call_later(min(secs, TIMER_MOST_SECS), host.wake)
+        try:
+            await maybe_deferred_to_future(host.event)
+        finally:
+            timer.cancel()
+
+    async def _lock(self, host: Host) -> None:
+        """Lock *host*, hand the lock to a request, and end the lock after the visit."""
+        if await self._begin_visit(host):
+            self.hand_on(host)
+            while host.is_locked:
+                await self._pause(host, _RENEW_SECS)
+                if host.is_locked:
+                    await self._renew(host)
+            await self._end_visit(host)
+
+    async def _renew(self, host: Host) -> None:
+        is_renewed = await self._begin_visit(host, is_first=False)
+        if not (is_renewed or host.under_way):
+            self.release(host)
+        elif host.is_locked and host.waiters and not host.under_way:
+            self.hand_on(host)  # its request may wait for another one, for example to log in
+
+    async def _begin_visit(self, host: Host, *, is_first: bool = True) -> bool:
+        """Return whether *host* could be locked in the storage, for the first time or again."""
         asked_at, secs = self._clock.now(), LEASE_SECS + host.gap
-        left = await self._call(host, lambda: self._store.begin_visit(host.name, secs))
-        host.is_asking = False
-        if was_locked and (not host.is_locked or (left and host.under_way)):
-            return  # it has ended during the call, or too late to be renewed
+        left = await self._store.begin_visit(host.name, secs)
         if left:
             now = self._clock.now()
             host.rest_until = max(host.rest_until, now + max(min(left, host.gap), _LEAST_SECS))
-            self._unlock(host)
-            self.want(host)
-            return
-        host.lock_until = asked_at + LEASE_SECS
-        host.timer = self._clock.call_later(_RENEW_SECS, self._ask, host)
-        # The request with the lock may wait for another one, for example to log in.
-        if not was_locked or (host.waiters and not host.under_way):
-            self.hand_on(host)
+        elif is_first or host.is_locked:  # or the visit has ended during the call
+            host.lock_until = asked_at + LEASE_SECS
+        return not left
+
+    # The lock.
 
     def hand_on(self, host: Host) -> None:
         """Give the lock to a request that waits for *host*. If none waits, end the lock."""
-        is_over = host.rest_until > self._clock.now() or host.under_way or self._engine.is_closing
+        is_over = host.rest_until > self._clock.now() or self._engine.is_closing
         if is_over or not self.is_awaited(host):
             self.release(host)
         elif host.waiters:
@@ -284,26 +308,13 @@ class HostLocks:
             self.hand_on(host)
 
     def release(self, host: Host) -> None:
-        """End the lock of *host*, in the storage too. There, the host rests as it does here."""
-        self._unlock(host)
-        self._begin(self._released(host))
-
-    def _unlock(self, host: Host) -> None:
+        """End the lock of *host*. The task ends it in the storage, where the host rests as here."""
         host.visitor, host.lock_until = None, LONG_AGO
         self._coming.pop(host, None)
-        if host.timer is not None:
-            host.timer.cancel()
-            host.timer = None
+        host.wake()
 
-    async def _released(self, host: Host) -> None:
-        await self.store_rest(host)
-        self.want(host)
-
-    async def _call(self, host: Host, call: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-        """Return the result of a *call* of the storage, after earlier calls for *host*."""
-        return await maybe_deferred_to_future(host.calls.run(lambda: deferred_from_coro(call())))
-
-    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run *coroutine*. ``closed`` waits for its end."""
         task = deferred_from_coro(coroutine)
         self._tasks.add(task)
         task.addErrback(lambda failure: failure.trap(*CANCELLED))
@@ -319,11 +330,8 @@ class HostLocks:
         for host in self.hosts.values():
             while host.waiters:
                 host.waiters.popitem()[0].callback(False)  # noqa: FBT003
-            if host.is_locked and not host.under_way:
+            if not host.under_way:
                 self.release(host)
-            elif host.timer is not None and not host.under_way:
-                host.timer.cancel()
-                host.timer = None
 
     async def closed(self) -> None:
         """Close, and wait until the storage has been told of the ends of all visits."""

@@ -94,7 +94,7 @@ class Pacer:
             # The fetch of this robots.txt was a visit. If another process or crawl has fetched it,
             # the visit is in the storage.
             if state.facts.source is Source.FETCHED:
-                self._locks.rest(host)
+                self._locks.rest_here(host)
         return host
 
     # Which requests have to wait.
@@ -166,21 +166,22 @@ class Pacer:
         again from its end. Raises IgnoreRequest if the crawl closes during the wait.
         """
         if isinstance(visitor, Request) and visitor.meta.get("dont_obey_robotstxt"):
-            self._locks.rest(host)
-            if not host.is_locked:
-                await self._locks.store_rest(host)
-        else:
-            while not self._locks.takes(host, visitor):
-                if not await self.wait(host, visitor, first=True):
-                    raise IgnoreRequest("the crawl is closing")
-        host.under_way += 1
+            await self._locks.rest(host)
+            try:
+                yield
+            finally:
+                self._locks.begin(self._locks.rest(host))
+            return
+        while not self._locks.takes(host, visitor):
+            if not await self.wait(host, visitor, first=True):
+                raise IgnoreRequest("the crawl is closing")
+        host.under_way = True
         try:
             yield
         finally:
-            host.under_way -= 1
-            self._locks.rest(host)
-            if not host.under_way:
-                self._locks.release(host)
+            host.under_way = False
+            self._locks.rest_here(host)
+            self._locks.release(host)
 
     # A robots.txt is a visit, too.
 
