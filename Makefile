@@ -159,7 +159,7 @@ test-timed: $(TEST)
 	$(PYTEST) --numprocesses=2 --dist=worksteal -m timed
 
 # Whatever starts a Redis: with redis-server, if it is on the PATH.
-REDIS := -k 'redis or steps' tests/storage tests/crawl/test_redis_backup.py \
+REDIS := -k 'redis or steps' tests/storage tests/crawl/test_redis_queues.py \
 	tests/crawls/test_crawl_scrapy_redis.py tests/crawls/test_fleet_walkthrough.py
 
 test-redis: $(TEST)

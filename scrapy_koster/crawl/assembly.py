@@ -97,6 +97,7 @@ class Assembly:
             records=records,
             limiter=parts.limiter(clock, max(places, 8), most),
             turn_to_ask=self.pacer.turn_to_ask,
+            end_turn=self.pacer.end_turn,
             noted_visit=self.pacer.learnt,
             archiver=Archiver(crawler, config.archive, robot.name) if config.archive else None,
             robot=robot,

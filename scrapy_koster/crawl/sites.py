@@ -361,4 +361,5 @@ class Sites:
             await maybe_deferred_to_future(task)
         for state, waiting in list(self.served.items()):  # or the task never began
             self._end_service(state, waiting)
+        await self.pacer.closed()
         await self.retriever.close()

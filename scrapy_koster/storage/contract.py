@@ -79,7 +79,7 @@ def checks(storage: type[object]) -> dict[str, Check]:
     if issubclass(storage, Claiming):
         found += _OF_CLAIMS
     if issubclass(storage, Pacing):
-        found.append(visits_are_as_far_apart_as_they_have_to_be)
+        found += _OF_LOCKS
     if issubclass(storage, Pruning):
         found.append(prune_deletes_old_values)
     if issubclass(storage, Claiming) or getattr(storage, "blocking", True):
@@ -220,16 +220,14 @@ def a_known_site_is_not_claimed_unless_it_is_unknown(one: Any, two: Any, other: 
     assert not _claim(two, "y").held_secs
 
 
-def visits_are_as_far_apart_as_they_have_to_be(one: Any, two: Any, other: Any) -> None:
-    began = time.monotonic()
-    assert _visit(one, 0.3) == 0.0
-    assert _visit(two, 0.3, host="b.example") == 0.0
-    while left := _visit(two, 0.3):
-        assert time.monotonic() - began < BOUND_SECS
-        time.sleep(left)
-    assert time.monotonic() - began > 0.29
-    assert SECS - SLOW_SECS < _visit(one, SECS) <= SECS
-    assert _visit(one, SECS, begun=True) == 0.0
+def a_host_is_locked_until_the_visit_ends(one: Any, two: Any, other: Any) -> None:
+    assert _begin(one, "x") == 0.0
+    assert SECS - SLOW_SECS < _begin(two, "y") <= SECS
+    assert SECS - SLOW_SECS < _begin(other, "z") <= SECS, "robots share the lock"
+    assert _begin(two, "y", host="b.example") == 0.0
+    assert _begin(one, "x") == 0.0, "the lock is prolonged"
+    _end(one, "x", 0.0)
+    assert _begin(two, "y") == 0.0
     assert one.get(A) is None
 
 
@@ -244,9 +242,39 @@ def prune_deletes_old_values(one: Any, two: Any, other: Any) -> None:
     two.prune(now=COPY.fetched, secs=9.0)
 
 
+def a_host_rests_after_a_visit(one: Any, two: Any, other: Any) -> None:
+    _begin(one, "x")
+    began = time.monotonic()
+    _end(one, "x", 0.3)
+    assert 0 < _begin(one, "x") <= 0.3
+    while left := _begin(two, "y"):
+        assert time.monotonic() - began < BOUND_SECS
+        time.sleep(left)
+    assert time.monotonic() - began > 0.29
+
+
+def a_visit_without_the_lock_prolongs_the_rest(one: Any, two: Any, other: Any) -> None:
+    _end(one, "x", SECS / 2)
+    _end(two, "y", SECS)
+    _end(one, "x", 0.3)
+    assert SECS - SLOW_SECS < _begin(one, "x") <= SECS
+
+
+def the_lock_of_another_owner_stays(one: Any, two: Any, other: Any) -> None:
+    """The lease of the first owner ends before its visit does: the process was suspended."""
+    began = time.monotonic()
+    _begin(one, "x", secs=0.2)
+    while left := _begin(two, "y"):
+        assert time.monotonic() - began < BOUND_SECS
+        time.sleep(left)
+    for secs in (0.0, 0.1, 2 * SECS):
+        _end(one, "x", secs)
+        assert SECS - SLOW_SECS < _begin(one, "x") <= SECS
+
+
 def one_of_eight_visits_may_begin(one: Any, two: Any, other: Any) -> None:
-    def left_secs(storage: Any, _thread: int, n: int) -> Any:
-        return _visit(storage, SECS, host=f"{n}.example")
+    def left_secs(storage: Any, thread: int, n: int) -> Any:
+        return _begin(storage, str(thread), host=f"{n}.example")
 
     for n in range(ROUNDS):
         assert _in_eight_threads(one, two, left_secs, n).count(0.0) == 1
@@ -256,8 +284,12 @@ def _claim(storage: Any, owner: str, *, secs: float = SECS, site: Site = A, **ho
     return storage.claim(site, owner, now=time.time(), secs=secs, **how)
 
 
-def _visit(storage: Any, secs: float, *, host: str = A.host, begun: bool = False) -> Any:
-    return storage.visit(host, now=time.time(), secs=secs, begun=begun)
+def _begin(storage: Any, owner: str, *, host: str = A.host, secs: float = SECS) -> Any:
+    return storage.begin_visit(host, owner, now=time.time(), secs=secs)
+
+
+def _end(storage: Any, owner: str, secs: float) -> None:
+    storage.end_visit(A.host, owner, now=time.time(), secs=secs)
 
 
 def _in_eight_threads(one: Any, two: Any, call: Callable[[Any, int, int], Any], n: int) -> Any:
@@ -282,6 +314,12 @@ _OF_ALL = (
     sites_can_be_forgotten_during_iteration,
     a_call_after_close_fails,
 )
+_OF_LOCKS = [
+    a_host_is_locked_until_the_visit_ends,
+    a_host_rests_after_a_visit,
+    a_visit_without_the_lock_prolongs_the_rest,
+    the_lock_of_another_owner_stays,
+]
 _OF_CLAIMS = [
     one_of_eight_claims_succeeds,
     a_claim_is_of_one_site_and_robot,

@@ -163,16 +163,25 @@ class Claiming(Protocol):
 
 @runtime_checkable
 class Pacing(Protocol):
-    """A storage that spaces the visits of several processes to a host (Crawl-delay).
+    """A storage with locks on hosts, so that visits of several processes are apart (Crawl-delay).
 
-    Without such a storage, a process keeps the delay only between its own visits.
+    A visit begins with the lock on its host. When the visit ends, the host rests for its delay.
+    Without such a storage, a process keeps the delay only between its own visits. Times are as in
+    ``Claiming.claim``, and both calls are atomic.
     """
 
-    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Record a visit to *host* at the time *now* and return 0.0, unless *now* is too early.
+    def begin_visit(self, host: str, owner: str, *, now: float, secs: float) -> float:
+        """Lock *host* for *owner* for *secs* from *now* and return 0.0.
 
-        Visits must be *secs* apart. If the last visit was more recent, return the remaining seconds
-        and record no visit. With *begun*, record the visit in any case. The call is atomic.
+        If another owner has the lock, or if *host* rests, return the remaining seconds and lock
+        nothing. If *owner* has the lock already, the lock is prolonged.
+        """
+
+    def end_visit(self, host: str, owner: str, *, now: float, secs: float) -> None:
+        """Unlock *host*, which rests for *secs* from *now*. With 0, a lock of *owner* just ends.
+
+        A lock of another owner stays: the lease of *owner* was over. Without a lock, a rest that is
+        longer stays.
         """
 
 
@@ -191,6 +200,6 @@ def held_secs(left_secs: float, secs: float) -> float:
     """Return *left_secs*, the remaining seconds of a claim of *secs*; 0 if the claim is void.
 
     The claim is void if it has expired. If more than 2 * *secs* are left, a wrong clock wrote the
-    claim, and the claim is void, too. The same applies to the wait between two visits.
+    claim, and the claim is void, too. The same applies to a lock on a host, and to its rest.
     """
     return left_secs if 0 < left_secs <= 2 * secs else 0.0

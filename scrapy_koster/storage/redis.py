@@ -59,18 +59,21 @@ if not (late and late > 0 and late <= tonumber(ARGV[5])) then
 end
 {_RELEASE}
 """
-# KEYS[1]: the last visit to a host. The value is the whole lifetime of the key. The value minus the
-# remaining lifetime is the time since the visit. ARGV: the delay, 1 for begun, the lifetime of the
-# key. Times are in milliseconds.
-_VISIT = """
-local value = redis.pcall('GET', KEYS[1])
-local left = 0
-if ARGV[2] == '0' and type(value) == 'string' and string.match(value, '^%d+$') then
-    local ends = redis.call('PTTL', KEYS[1])
-    if ends > 0 and ends <= tonumber(value) then left = ARGV[1] - (tonumber(value) - ends) end
+# The lock on a host is a key with a life. Its value is the owner, or "" while the host rests. ARGV:
+# owner, life in milliseconds.
+_BEGIN_VISIT = """
+local owner, left = redis.pcall('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
+if left > 0 and type(owner) == 'string' and owner ~= ARGV[1] then return left end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 0
+"""
+_END_VISIT = """
+local owner, left = redis.pcall('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
+if type(owner) == 'string' and owner ~= ARGV[1] then
+    if owner ~= '' or left >= tonumber(ARGV[2]) then return end
 end
-if left <= 0 then redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[3]) end
-return math.ceil(math.max(left, 0))
+if ARGV[2] == '0' then redis.call('DEL', KEYS[1])
+else redis.call('SET', KEYS[1], '', 'PX', ARGV[2]) end
 """
 
 
@@ -85,7 +88,7 @@ class RedisStorage:
     """Keeps copies in the Redis server at *url*, under keys with the prefix *prefix*.
 
     The value of a site begins with the time of the fetch or failure, and expires *ttl_secs* after
-    it was stored. Claims and visits use the clock of the server.
+    it was stored. Claims and locks use the clock of the server.
     """
 
     blocking: ClassVar[bool] = True
@@ -113,6 +116,14 @@ class RedisStorage:
         """Connect to the server. Raises StorageError if the connection fails."""
         with self._errors():
             self._client.ping()
+
+    def evicts(self) -> bool:
+        """Return whether the server may evict keys, such as the lock of a host, as far as known."""
+        try:
+            policy: str = self._client.info("memory")["maxmemory_policy"]
+        except Exception:  # noqa: BLE001  # no right, or another program
+            return False
+        return policy != "noeviction"
 
     def call_together(self, calls: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> Any:
         """Make *calls* in one message, and return the list of their results.
@@ -169,11 +180,20 @@ class RedisStorage:
         given = owner, max(1, int(secs * 1000)), _VALUE_MAX, int(unless_known)
         return self._run(_claimed, _CLAIM, site, *given)
 
-    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Record a visit to *host*, or return the seconds to wait. *now* is not used."""
-        millis = min(max(1, math.ceil(secs * 1000)), _TTL_MAX_MS)
-        given = f"{self._prefix}:visit:{{{host}}}", millis, int(begun), max(millis, self._ttl_ms)
-        return self._send(lambda left_ms: float(left_ms) / 1000, "EVAL", _VISIT, 1, *given)
+    def begin_visit(self, host: str, owner: str, *, now: float, secs: float) -> float:
+        """Lock *host* for *owner*, or return the seconds to wait. *now* is not used."""
+        return self._lock(lambda left_ms: float(left_ms) / 1000, _BEGIN_VISIT, host, owner, secs)
+
+    def end_visit(self, host: str, owner: str, *, now: float, secs: float) -> None:
+        """Unlock *host*, which rests for *secs*. *now* is not used."""
+        return self._lock(lambda _: None, _END_VISIT, host, owner, secs)
+
+    def _lock(
+        self, read: Callable[[Any], _T], script: str, host: str, owner: str, secs: float
+    ) -> _T:
+        millis = min(math.ceil(secs * 1000), _TTL_MAX_MS)
+        key = f"{self._prefix}:lock:{{{host}}}"
+        return self._send(read, "EVAL", script, 1, key, owner, millis)
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Store *copy* if it ``supersedes`` the stored value. End the claim of *owner*."""

@@ -30,7 +30,7 @@ _TABLES = """
     CREATE TABLE IF NOT EXISTS site (
         site TEXT, robot TEXT, learnt REAL, owner, until, known, PRIMARY KEY (site, robot)
     );
-    CREATE TABLE IF NOT EXISTS visit (host TEXT PRIMARY KEY, visited REAL)
+    CREATE TABLE IF NOT EXISTS lock (host TEXT PRIMARY KEY, owner TEXT, until REAL, secs REAL)
 """
 # Each of these is a single statement, which is atomic without a transaction.
 # A value of more than OCTETS_MAX bytes comes from another program, and might fill the memory.
@@ -57,12 +57,18 @@ _PRUNE = (
     "DELETE FROM site WHERE rowid BETWEEN ? AND ? AND (known IS NULL OR learnt < ?)"
     " AND NOT ifnull(until BETWEEN ? AND ?, 0)"
 )
-_PRUNE_VISITS = (
-    "DELETE FROM visit WHERE rowid IN (SELECT rowid FROM visit WHERE visited < ? LIMIT ?)"
-)
+_PRUNE_LOCKS = "DELETE FROM lock WHERE rowid IN (SELECT rowid FROM lock WHERE until < ? LIMIT ?)"
 _PRUNED_MOST, _MOVED_MOST, _AT_ONCE = 10_000, 10_000, 1000
 """How many rows ``prune`` examines, how many pages of 4 kB are moved, and both in a transaction."""
-_VISITED = "SELECT visited + 0.0 FROM visit WHERE host = ?"
+# The lock on a host: *owner* is '' while the host rests. :until is :now + :secs.
+_LOCK = (
+    "INSERT INTO lock VALUES (:host, {owner}, :until, :secs) ON CONFLICT DO UPDATE"
+    " SET owner = excluded.owner, until = excluded.until, secs = excluded.secs"
+    " WHERE owner = :owner OR ifnull(NOT (until > :now AND until <= :now + 2 * secs), 1)"
+)
+_BEGIN_VISIT = _LOCK.format(owner=":owner")
+_END_VISIT = _LOCK.format(owner="''") + " OR (owner = '' AND until < excluded.until)"
+_LEFT = "SELECT until - :now FROM lock WHERE host = :host"
 
 
 class SQLiteStorage:
@@ -130,16 +136,20 @@ class SQLiteStorage:
         with self._errors():
             self._connection.execute(_RELEASE, (*self._key(site), owner))
 
-    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
-        """Commit a visit to *host*, or return the seconds to wait. See ``Pacing.visit``."""
-        with self._errors(), self._connection as connection:
-            # Lock before the read. After a plain BEGIN, the write fails if another process writes.
-            connection.execute("BEGIN IMMEDIATE")
-            row = None if begun else connection.execute(_VISITED, (host,)).fetchone()
-            left = 0.0 if row is None else held_secs((row[0] or 0.0) + secs - now, secs)
-            if not left:
-                connection.execute("INSERT OR REPLACE INTO visit VALUES (?, ?)", (host, now))
-            return left
+    def begin_visit(self, host: str, owner: str, *, now: float, secs: float) -> float:
+        """Commit a lock of *owner* on *host*, or return the seconds to wait."""
+        given = {"host": host, "owner": owner, "now": now, "secs": secs, "until": now + secs}
+        with self._errors():
+            if self._connection.execute(_BEGIN_VISIT, given).rowcount:
+                return 0.0
+            (left,) = self._connection.execute(_LEFT, given).fetchone()
+            return max(float(left), 0.001)  # it may have ended since
+
+    def end_visit(self, host: str, owner: str, *, now: float, secs: float) -> None:
+        """Commit the end of a lock of *owner*, and the rest of *host*."""
+        given = {"host": host, "owner": owner, "now": now, "secs": secs, "until": now + secs}
+        with self._errors():
+            self._connection.execute(_END_VISIT, given)
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over the valid values of the robot, even while other processes write."""
@@ -174,7 +184,7 @@ class SQLiteStorage:
                 if last is not None:
                     execute(_PRUNE, (first, last, before, now, now + LATE_SECS))
                 first = 0 if last is None else last + 1
-            execute(_PRUNE_VISITS, (min(before, now - LATE_SECS), _PRUNED_MOST))
+            execute(_PRUNE_LOCKS, (now - LATE_SECS, _PRUNED_MOST))
 
     def close(self) -> None:
         """Return the space of deleted rows to the disk, and close the file."""

@@ -101,7 +101,7 @@ async def begun(name: str) -> Asked:
     parts = assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
     middleware = KosterMiddleware.from_crawler(crawler)
     if parts.config.pace.obeys:
-        parts.pacer.open(parts.sites.waiting)
+        parts.pacer.open()
     state = parts.sites.records.state_of(SITE)
     assert state is not None
     await parts.sites.wait(state, Request(SITE))

@@ -126,7 +126,7 @@ async def visited_for(secs: float, breaker: StorageCalls, storage: type[Failing]
     """Want to visit a host for so long; return when that was let begin, from the beginning."""
     began, visits = storage.clock.secs, []
     while (at := storage.clock.secs - began) < secs:
-        left = await breaker.visit("a.example", GAP_SECS)
+        left = await breaker.begin_visit("a.example", GAP_SECS)
         assert 0 <= left <= GAP_SECS
         if not left:
             visits.append(at)
@@ -145,10 +145,13 @@ class Away(Failing):
     def release(self, site: Site, owner: str) -> None:
         pass
 
-    def visit(self, host: str, **how: Any) -> float:
+    def begin_visit(self, host: str, owner: str, **how: Any) -> float:
         if self.fails:
             raise OSError("it is away")
         return 0.0
+
+    def end_visit(self, host: str, owner: str, **how: Any) -> None:
+        pass
 
 
 @pytest.fixture

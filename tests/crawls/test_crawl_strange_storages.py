@@ -20,6 +20,7 @@ from scrapy_koster.protocol.access import Copy
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.port import Claimed
 
+PACING = ("begin_visit", "end_visit")
 RULES = "User-agent: *\nCrawl-delay: 0.01\nDisallow: /secret\n"
 COPY = Copy("http://h/robots.txt", 200, b"User-agent: *\nAllow: /\n", None, None, 1e9, 9e9)
 
@@ -33,6 +34,8 @@ def strange(method: str, does: Callable[[], Any]) -> Any:
     members = {"blocking": True, method: classmethod(call) if method == "from_settings" else call}
     if method == "claim":
         members["release"] = lambda *_: None
+    if method in PACING:
+        members = dict.fromkeys(PACING, lambda *_, **__: 0.0) | members
     return type("Strange", (MemoryStorage,), members)
 
 
@@ -63,7 +66,10 @@ async def obeyed(crawl: Crawl, server: Server, storage: Any) -> tuple[Any, str]:
     "method",
     [
         "claim",
-        *(pytest.param(m, marks=pytest.mark.long) for m in ("from_settings", "visit", "close")),
+        *(
+            pytest.param(method, marks=pytest.mark.long)
+            for method in ("from_settings", "begin_visit", "end_visit", "close")
+        ),
     ],
 )
 async def test_that_hang(crawl: Crawl, server: Server, method: str) -> None:
@@ -85,7 +91,7 @@ async def test_that_hang(crawl: Crawl, server: Server, method: str) -> None:
         ("get", replace(COPY, expires=10**400)),  # no float is as large
         ("claim", None),
         ("claim", Claimed(None, math.nan)),
-        ("visit", "soon"),
+        ("begin_visit", "soon"),
     ],
     ids=["a copy of text", "a number too long", "no claim", "a claim for no time", "a visit"],
 )

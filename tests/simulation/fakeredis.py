@@ -1,7 +1,8 @@
-"""So much of a Redis as scrapy-redis and the journal of parked requests use."""
+"""So much of a Redis as scrapy-redis and the queues of parked requests use."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from simulation.loop import Clock
 
 
+PARKED = ":parked:"
+
+
 class Data:
     """What the server holds."""
 
@@ -19,29 +23,19 @@ class Data:
         self.clock = clock
         self.chance = chance
         self.keys: dict[str, Any] = {}
-        self.ends: dict[str, float] = {}
         self.failing = ""
         """How: it is away, its answers are lost, or it refuses to be written to."""
         self.forgot_at = -1.0
 
     def forget(self) -> None:
         self.keys.clear()
-        self.ends.clear()
         self.forgot_at = self.clock.now
 
     def get(self, key: str) -> Any:
-        if self.ends.get(key, self.clock.now + 1) <= self.clock.now:
-            self.delete(key)
         return self.keys.get(key)
 
     def delete(self, *keys: str) -> int:
-        for key in keys:
-            self.ends.pop(key, None)
         return sum(self.keys.pop(key, None) is not None for key in keys)
-
-    def set(self, key: str, value: Any, px: int) -> None:
-        self.keys[key] = value
-        self.ends[key] = self.clock.now + px / 1000
 
     def members(self, key: str, kind: Callable[[], Any]) -> Any:
         return self.keys.setdefault(key, kind())
@@ -51,7 +45,11 @@ class Data:
             self.delete(key)
 
 
-class ResponseError(Exception):
+class RedisError(Exception):
+    """The base of the errors of redis-py."""
+
+
+class ResponseError(RedisError):
     """As redis-py raises if a server refuses something."""
 
 
@@ -63,16 +61,20 @@ class Server:
         self.data = data
         self._owner = owner
 
-    def _alive(self, *, journal: bool = False, writes: bool = False) -> None:
+    def _alive(self, *, parks: bool = False, writes: bool = False) -> None:
+        """Raise if the server does not do it. Only what is *parked* fails while a process lives."""
         refuses = writes and self.data.failing == "refuses"
-        if self._owner.dead or (journal and (refuses or self.data.failing == "away")):
+        if self._owner.dead or (parks and (refuses or self.data.failing == "away")):
             self._owner.journal_failed_at = self.data.clock.now
             raise ResponseError if refuses else ConnectionError("Redis is away")
 
-    def _answers(self) -> None:
-        """Raise if the answer to what was done is lost."""
+    def _answers(self, *requests: bytes) -> None:
+        """Raise if the answer to what was done is lost, and whether *requests* are in the queue."""
         if self.data.failing == "unanswered":
             self._owner.journal_failed_at = self.data.clock.now
+            for data in requests:
+                entry = self._owner.history.ledger.entries[pickle.loads(data)["meta"]["n"]]
+                entry.may_be_lost = entry.may_be_twice = "the answer of Redis was lost"
             raise ConnectionError("no answer")
 
     # What the queues and the dupefilter of scrapy-redis use.
@@ -83,7 +85,7 @@ class Server:
         self.data.members(key, dict)[data] = score
 
     def zcard(self, key: str) -> int:
-        self._alive()
+        self._alive(parks=PARKED in key)
         return len(self.data.get(key) or ())
 
     llen = zcard
@@ -99,9 +101,13 @@ class Server:
         return self._popped(key, 0)
 
     def _popped(self, key: str, at: int) -> bytes | None:
-        self._alive()
+        self._alive(parks=PARKED in key)
         found: list[bytes] | None = self.data.get(key)
-        return found.pop(at) if found else None
+        popped = [found.pop(at)] if found else []
+        self.data.dropped_if_empty(key)
+        if PARKED in key:
+            self._answers(*popped)
+        return popped[0] if popped else None
 
     def sadd(self, key: str, member: Any) -> int:
         self._alive()
@@ -110,48 +116,28 @@ class Server:
         members[member] = None
         return int(added)
 
-    # What the journal uses.
+    # What the queues of parked requests use, too.
 
     def delete(self, *keys: str) -> int:
-        self._alive(journal=True)
+        self._alive(parks=True)
         count = self.data.delete(*keys)
         self._answers()
         return count
 
     def smembers(self, key: str) -> set[bytes]:
-        self._alive(journal=True)
+        self._alive(parks=True)
         return {member.encode() for member in self.data.get(key) or ()}
 
     def pipeline(self) -> Pipeline:
         return Pipeline(self)
 
-    def register_script(self, script: str) -> Any:
-        assert "HSCAN" in script
-        return self._take_over
-
-    def _take_over(self, *, keys: list[str], args: list[Any]) -> list[int]:
-        """Do what the script of ``workers`` does."""
-        self._alive(journal=True, writes=True)
-        data = self.data
-        parked, lease, taken, workers, queue = keys
-        worker, push, at_once, _ = args
-        held = data.get(lease)
-        if held is not None:
-            return [0, len(data.get(parked) or ())]
-        moved, rows = 0, data.get(parked) or {}
-        for field, request in list(rows.items())[:at_once]:
-            if push == "ZADD":
-                data.members(queue, dict)[request] = float(field.split()[0])
-            else:
-                data.members(queue, list).insert(0, request)
-            data.members(taken, dict)[field] = None
-            del rows[field]
-            moved += 1
-        data.dropped_if_empty(parked)
-        if not rows:
-            (data.get(workers) or {}).pop(worker, None)
+    def srem(self, key: str, member: str) -> int:
+        self._alive(parks=True)
+        members = self.data.get(key) or {}
+        found = member in members
+        members.pop(member, None)
         self._answers()
-        return [moved, len(rows)]
+        return int(found)
 
 
 class Pipeline:
@@ -161,8 +147,9 @@ class Pipeline:
         self._server = server
         self._data = server.data
         self._calls: list[Callable[[], Any]] = []
-        self._is_journals = True
-        self._writes = False
+        self._parks = False
+        self._requests: list[bytes] = []
+        """Those that it has pushed or popped."""
 
     def __enter__(self) -> Self:
         return self
@@ -171,18 +158,18 @@ class Pipeline:
         self._calls.clear()
 
     def execute(self) -> list[Any]:
-        self._server._alive(journal=self._is_journals, writes=self._writes)
+        self._server._alive(parks=self._parks, writes=bool(self._requests))
         done = [call() for call in self._calls]
         self._calls.clear()
-        if self._is_journals:
-            self._server._alive(journal=False)
-            self._server._answers()
+        if self._parks:
+            self._server._answers(*self._requests)
         return done
 
     def multi(self) -> None:
-        self._is_journals = False  # it is the queue's
+        """All of them are."""
 
     def zrange(self, key: str, first: int, last: int) -> Pipeline:
+        self._parks = PARKED in key
         self._calls.append(lambda: self._lowest(key))
         return self
 
@@ -198,32 +185,21 @@ class Pipeline:
         lowest = self._lowest(key)
         for data in lowest:
             del self._data.keys[key][data]
+            self._requests.append(data)
         self._data.dropped_if_empty(key)
         return len(lowest)
-
-    def set(self, key: str, value: str, px: int) -> None:
-        self._writes = True  # takes memory
-        self._calls.append(lambda: self._data.set(key, value, px))
 
     def sadd(self, key: str, member: str) -> None:
         self._calls.append(lambda: self._data.members(key, dict).setdefault(member))
 
-    def srem(self, key: str, member: str) -> None:
-        self._calls.append(lambda: (self._data.get(key) or {}).pop(member, None))
+    def execute_command(self, command: str, key: str, score: float, data: bytes) -> None:
+        self._pushes(data)
+        self._calls.append(lambda: self._data.members(key, dict).__setitem__(data, score))
 
-    def hset(self, key: str, mapping: dict[str, bytes]) -> None:
-        self._calls.append(lambda: self._data.members(key, dict).update(mapping))
+    def lpush(self, key: str, data: bytes) -> None:
+        self._pushes(data)
+        self._calls.append(lambda: self._data.members(key, list).insert(0, data))
 
-    def hdel(self, key: str, *fields: str) -> None:
-        def call() -> None:
-            for field in fields:
-                (self._data.get(key) or {}).pop(field, None)
-            self._data.dropped_if_empty(key)
-
-        self._calls.append(call)
-
-    def sismember(self, key: str, member: str) -> None:
-        self._calls.append(lambda: member in (self._data.get(key) or {}))
-
-    def delete(self, *keys: str) -> None:
-        self._calls.append(lambda: self._data.delete(*keys))
+    def _pushes(self, data: bytes) -> None:
+        self._parks = True
+        self._requests.append(data)

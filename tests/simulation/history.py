@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from scrapy_koster.crawl.parking.redis_backup import REST_SECS
+from scrapy_koster.crawl.parking.redis_queues import REST_SECS
 from simulation.fakeredis import Data
 from simulation.ledger import Ledger
 from simulation.loop import Clock
@@ -35,8 +35,6 @@ _STALL_CHANCE = 0.03
 _STALL_SECS = 10.0
 # It may take so long to close a crawl.
 _LONG_SECS = 60.0
-# What is parked for so long is in the journal.
-_WRITTEN_SECS = 1.0
 
 _JUMPS = (-7 * 86400.0, -300.0, -30.0, 30.0, 300.0, 7 * 86400.0)
 
@@ -353,18 +351,14 @@ class History:
     # Looking back.
 
     def _written(self, process: Process) -> set[int]:
-        """Return what has been parked for so long that it must have been written."""
+        """Return what has been parked, and must have been written."""
         scheduler = process.scheduler
         if not self.defers or scheduler is None or self.queue_kind == "memory":
             return set()
-        if self.queue_kind == "jobdir":
-            return self.ledger.parked(process, self.clock.now)
-        trouble = max(process.outlasted_at, process.journal_failed_at + REST_SECS)
-        if self.redis.failing or trouble > self.clock.now - _WRITTEN_SECS:
-            return set()
-        return self.ledger.parked(
-            process, self.clock.now - _WRITTEN_SECS, after=self.redis.forgot_at
-        )
+        after = -1.0
+        if self.queue_kind == "redis":
+            after = max(self.redis.forgot_at, process.journal_failed_at + REST_SECS)
+        return self.ledger.parked(process, after=after)
 
     def _bury(self, process: Process) -> None:
         """End what is left of a process, so that nothing of it stirs any more."""

@@ -72,21 +72,25 @@ class Ledger:
         if not process.dead:
             entry = self._entry(request)
             entry.since, entry.is_parked = self._history.clock.now, True
+            entry.holder = process
             entry.url = request.url
 
-    def parked(self, process: Process, before: float, after: float = -1.0) -> set[int]:
-        """Return what waits in *process* since a time *before* this one, and *after* that one."""
+    def parked(self, process: Process, after: float) -> set[int]:
+        """Return what waits in *process* since a time *after* this one."""
         return {
             entry.number
             for entry in self.entries.values()
-            if entry.holder is process and entry.is_parked and after < entry.since <= before
+            if entry.holder is process
+            and entry.is_parked
+            and after < entry.since
+            and not entry.may_be_lost
         }
 
     def forgotten(self) -> None:
         """Redis has lost its data: what is in no process is lost, and nothing is known as seen."""
         for entry in self.entries.values():
             entry.may_be_twice = "Redis has forgotten who had it"
-            is_in_redis = entry.holder is None or entry.holder.has_handed_back
+            is_in_redis = entry.holder is None or entry.holder.has_handed_back or entry.is_parked
             if is_in_redis and not entry.ends:
                 entry.may_be_lost = "Redis has forgotten it"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FAST = "/dev/shm"
 _CRAWL = "scrapy_koster.crawl"
 _LOOKS_UP = "fetching.fetcher"
-TOKENS = ("parking.redis_backup", "fetching.storage_calls")
+TOKENS = ("fetching.storage_calls",)
 """The modules that name a process by chance."""
 
 

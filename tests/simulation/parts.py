@@ -76,6 +76,7 @@ class _Slot:
     def __init__(self) -> None:
         self.active: set[Request] = set()
         self.queue: list[Any] = []
+        self.active_size, self.max_active_size = 0, 5_000_000
 
     def is_idle(self) -> bool:
         return not self.active

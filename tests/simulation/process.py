@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -152,10 +153,16 @@ class Downloader:
             raise ConnectionError("the process is dead")
         process.history.watch.sent(process, request)
         reply = process.history.web.reply(request, process.history.clock.now)
-        if reply.response is None and reply.error is None:
-            await process.loop.create_future()  # it hangs
-        if reply.secs:
-            await asyncio.sleep(reply.secs)
+        clock = process.history.clock
+        is_answered = reply.response is not None or reply.error is not None
+        until = clock.now + reply.secs if is_answered else math.inf
+        try:
+            if not is_answered:
+                await process.loop.create_future()  # it hangs
+            if reply.secs:
+                await asyncio.sleep(reply.secs)
+        finally:
+            process.history.watch.answered(process, request, min(until, clock.now))
         if reply.error is not None:
             raise reply.error
         assert reply.response is not None
@@ -257,7 +264,7 @@ class Process:
         """Whether its scheduler has closed, so that Redis has what it had."""
         self.states: dict[str, SiteState] = {}
         """The sites that it has met, by their origin."""
-        self.overdue: dict[SiteState, tuple[Any, float]] = {}
+        self.overdue: dict[Any, tuple[Any, float]] = {}
         """What each of them is waited for by, and until when."""
         self.offset = 0.0
         self.failed_at = -1000.0

@@ -18,6 +18,8 @@ from scrapy.utils.request import request_from_dict
 from scrapy_redis.dupefilter import RFPDupeFilter
 from scrapy_redis.scheduler import Scheduler as RedisScheduler
 
+from simulation.fakeredis import PARKED
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -194,9 +196,7 @@ def number_of(data: bytes) -> Any:
 
 
 def numbers_in_redis(data: Data) -> Iterator[Any]:
-    """Return the numbers of the requests that are in the queue or in a journal."""
+    """Return the numbers of the requests that are in the queue, or parked."""
     for key, value in list(data.keys.items()):
-        if key == _KEY:
+        if key == _KEY or PARKED in key:
             yield from map(number_of, value)
-        elif ":parked:" in key:
-            yield from map(number_of, value.values())

@@ -65,6 +65,15 @@ class Claim:
 
 
 @dataclass
+class Lock:
+    """A host that is one owner's to visit, or that rests: then there is no owner."""
+
+    owner: str
+    until: float
+    secs: float
+
+
+@dataclass
 class Disk:
     """What is stored, whoever runs; and how well that goes."""
 
@@ -74,7 +83,7 @@ class Disk:
     """Whether claims end by a clock of its own, as in Redis, or by that of who looks."""
     known: dict[Site, Known] = field(default_factory=dict)
     claims: dict[Site, Claim] = field(default_factory=dict)
-    visits: dict[str, float] = field(default_factory=dict)
+    locks: dict[str, Lock] = field(default_factory=dict)
     failing: bool = False
     lag: float = 0.0
     forgot_at: float = -1000.0
@@ -103,7 +112,7 @@ class Disk:
         """Lose everything, claims and all."""
         self.known.clear()
         self.claims.clear()
-        self.visits.clear()
+        self.locks.clear()
         self.forgot_at = self.clock.now
 
     def holds(self, site: Site, owner: str, now: float) -> bool:
@@ -175,14 +184,25 @@ class Store:
         claimed = Claimed(self._lie(_WRONG, 0.3, known), self._lie(_NO_SECS, 0.3, held))
         return self._lie((None, True, (None, 0.0), known), 0.2, claimed)
 
-    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> Any:
+    def begin_visit(self, host: str, owner: str, *, now: float, secs: float) -> Any:
         disk = self._call()
-        at, last = disk._now(now), disk.visits.get(host)
-        left = 0.0 if begun or last is None else held_secs(secs - (at - last), secs)
+        at, lock = disk._now(now), disk.locks.get(host)
+        left = 0.0
+        if lock is not None and lock.owner != owner:
+            left = held_secs(lock.until - at, lock.secs)
         if not left:
-            disk.visits[host] = at
+            disk.locks[host] = Lock(owner, at + secs, secs)
         self._answer()
         return self._lie(_NO_SECS, 0.5, left)
+
+    def end_visit(self, host: str, owner: str, *, now: float, secs: float) -> None:
+        disk = self._call()
+        at, lock = disk._now(now), disk.locks.get(host)
+        left = held_secs(lock.until - at, lock.secs) if lock else 0.0
+        is_own = lock is None or lock.owner == owner
+        if is_own or not left or (lock and not lock.owner and left < secs):
+            disk.locks[host] = Lock("", at + secs, secs)
+        self._answer()
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         disk = self._call()

@@ -33,8 +33,9 @@ _EARLY_SECS = 1e-6
 _CALL_SECS = 0.02
 # So long Scrapy's engine takes to look again once it was paused.
 _HEARTBEAT_SECS = 5.0
-# A page may hang for so long, and the storage take as long again, before a turn comes.
-_TURN_SECS = 120.0
+# A page may hang for so long, a host be locked by a process that is dead, and the storage take as
+# long again, before the next visit comes.
+_TURN_SECS = 200.0
 
 
 class Broken(AssertionError):
@@ -55,12 +56,14 @@ class Flight:
     """Whether the storage has it as this one's to ask."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Visit:
-    """A page of a host was fetched."""
+    """A host was visited, as its server sees it."""
 
     process: Process
     at: float
+    ended: float
+    """When it was answered, or given up; infinite until then."""
     delay: float
     """What the host asked for by what was known."""
     is_alone: bool
@@ -120,6 +123,12 @@ class Watch:
         if self._history.paced:
             self._visits(process, state, request)
 
+    def answered(self, process: Process, request: Request, at: float) -> None:
+        """What was sent has been answered *at* that time, or given up."""
+        visit = self._visited.get(_origin(request.url))
+        if visit is not None and visit.process is process:
+            visit.ended = min(visit.ended, at)
+
     @staticmethod
     def _last_forbids(process: Process, request: Request, known: Any) -> bool:
         """Whether the last copy forbids it, unless its site has failed and is let through."""
@@ -130,9 +139,11 @@ class Watch:
 
     def _visits(self, process: Process, state: SiteState | None, request: Request) -> None:
         """Something is sent: is it as long after the last as its host asks for?"""
-        if (process, request.url) in self._led:
-            return
         host = _origin(request.url)
+        if (process, request.url) in self._led:
+            if (visit := self._visited.get(host)) and visit.process is process:
+                visit.ended = math.inf
+            return
         if urlsplit(request.url).path.endswith(".txt") and not self._remembers(process, state):
             state = None
         copy = None if state is None else last_copy(state.known)
@@ -142,38 +153,41 @@ class Watch:
         limit = self._history.koster["KOSTER_DEFER_LIMIT_SECS"]
         store = process.store
         is_alone = self._now - store._visits_fail_since >= limit
-        self._visited[host] = Visit(process, self._now, delay, is_alone)
-        if last is None:
+        self._visited[host] = Visit(process, self._now, math.inf, delay, is_alone)
+        if last is None or not min(delay, last.delay):
             return
         if self._history.stood_still_at >= last.at - last.delay:  # perhaps just before it was sent
             return
-        early = min(delay, last.delay) - (self._now - last.at)
-        if early <= (_EARLY_SECS if last.process is process else _CALL_SECS):
+        ended = last.ended
+        if last.process is not process and self._has_outlasted(last):
+            ended = min(ended, last.at)
+        early = min(delay, last.delay) - (self._now - ended)
+        if early <= _EARLY_SECS:
             return
         if last.process is process or not (is_alone or self._may_be_early(process, last)):
             self.broken("no visit is early", process, f"{request}: {early} s after {last}")
 
     @staticmethod
     def _remembers(process: Process, state: SiteState | None) -> bool:
-        """Whether a site or its host is in memory: the robots.txt of another may redirect to one
-        that is in neither, and was never met as far as the process knows.
+        """Whether a site is in memory: the robots.txt of another may redirect to one that is not,
+        and was never met as far as the process knows.
         """
-        pacer: Any = process.parts.pacer
-        return state is not None and (
-            state in list(process.sites.records) or state.site.host in pacer._hosts
-        )
+        return state is not None and state in list(process.sites.records)
+
+    @staticmethod
+    def _has_outlasted(last: Visit) -> bool:
+        """Whether the lock of a visit may have run out before the visit ended."""
+        process = last.process
+        return process.dead or max(process.outlasted_at, process.failed_at) > last.at
 
     def _may_be_early(self, process: Process, last: Visit) -> bool:
         """Whether another process may not have known of the last visit."""
         history = self._history
         disk = history.disk
         trouble = max(disk.forgot_at, disk.lagged_at, disk.slow_until)
-        for each in (process, last.process):
-            trouble = max(trouble, each.outlasted_at)
         return (
             not history.shares
             or last.is_alone
-            or last.process.dead
             or trouble > last.at - last.delay - _SPARE_SECS
             or self._clocks_differ(process, last.process)
         )
@@ -297,9 +311,9 @@ class Watch:
             else:
                 process.overdue.pop(state, None)
         if self._history.paced:
-            pacer: Any = process.parts.pacer
-            for host in pacer._hosts.values():
-                self._waits_for_visit(process, host)
+            parked = process.parts.parked
+            for host in self._history.web.sites:
+                self._waits_for_visit(process, host, parked.waiting_in(host))
 
     def _has_requests(self, process: Process) -> bool:
         scheduler: Any = process.scheduler
@@ -328,10 +342,8 @@ class Watch:
     @staticmethod
     def _has_waiting(process: Process, state: SiteState) -> bool:
         """Whether requests wait for it, served or not. Those of the last run may not be out yet."""
-        scheduler: Any = process.scheduler
-        name = str(state.site)
-        is_resumed = process.history.defers and name in scheduler._resumed
-        is_parked = not is_resumed and process.parts.parked.waiting_in(name) > 0
+        name, parked = str(state.site), process.parts.parked
+        is_parked = name not in parked.unopened and parked.waiting_in(name) > 0
         return is_parked or process.sites.waiting_for(state) > 0
 
     def _waits(self, process: Process, state: SiteState) -> None:
@@ -347,10 +359,10 @@ class Watch:
         else:
             self._due(process, state, "who waits has a site asked again", "unknown", 0.0)
 
-    def _waits_for_visit(self, process: Process, host: Any) -> None:
-        if process.parts.parked.waiting_in(host.name):
-            secs = max(host.next_visit - self._now, 0.0) + _TURN_SECS
-            self._due(process, host, "who waits for a turn has one", host.next_visit, secs)
+    def _waits_for_visit(self, process: Process, host: str, waiting: int) -> None:
+        if waiting:
+            last = self._visited.get(f"http://{host}")
+            self._due(process, host, "who waits for a host has it visited", last, _TURN_SECS)
         else:
             process.overdue.pop(host, None)
 
@@ -363,7 +375,7 @@ class Watch:
         if process.disturbed_at > when - secs - _SKEW_SECS:
             when += _SKEW_SECS
         if self._now > when:
-            name = getattr(state, "site", None) or state.name
+            name = getattr(state, "site", state)
             said = f"{name}: {by} is {self._now - when:.2f} s late"
             self.broken(invariant, process, said)
 
@@ -372,20 +384,22 @@ class Watch:
     def ended(self, process: Process) -> None:
         """The crawl of *process* has ended: is nothing left of it?"""
         sites: Any = process.sites
-        left = {
+        left: dict[str, Any] = {
             "timers": process.loop.timers(),
             "tasks": process.loop.tasks(),
             "sites that are served": sites.served,
             "tasks of sites": sites._tasks,
-            "requests in place": len(sites.engine.hooks.in_place),
+            "requests in place": sites.engine.hooks.in_place + sites.engine.hooks.paced,
             "an open file": process.parked_file and process.parked_file._connection,
         }
         for what, there in left.items():
             if there:
                 self.broken("nothing is left at the end", process, f"{what}: {there}")
-        claims = self._history.disk.claims.values()
-        if any(claim.owner == process.store._owner for claim in claims) and process.failed_at < 0:
-            self.broken("nothing is left at the end", process, "a claim")
+        disk, owner = self._history.disk, process.store._owner
+        owners = {claim.owner for claim in disk.claims.values()}
+        owners |= {lock.owner for lock in disk.locks.values()}
+        if owner in owners and process.failed_at < 0:
+            self.broken("nothing is left at the end", process, "a claim or a lock")
 
 
 def _origin(url: str) -> str:

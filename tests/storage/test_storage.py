@@ -96,8 +96,11 @@ class GrantsAll(Keeps):
 
 
 class Hasty(Keeps):
-    def visit(self, host: str, **how: Any) -> float:
+    def begin_visit(self, host: str, owner: str, **how: Any) -> float:
         return 0.0
+
+    def end_visit(self, host: str, owner: str, **how: Any) -> None:
+        pass
 
 
 @pytest.mark.parametrize(
@@ -108,7 +111,8 @@ class Hasty(Keeps):
         (OfAllRobots, "each_robot_has_its_own_values"),
         (GrantsAll, "one_of_eight_claims_succeeds"),
         (GrantsAll, "a_claim_is_of_one_site_and_robot"),
-        (Hasty, "visits_are_as_far_apart_as_they_have_to_be"),
+        (Hasty, "a_host_is_locked_until_the_visit_ends"),
+        (Hasty, "a_host_rests_after_a_visit"),
     ],
 )
 def test_the_contract_finds_a_defect(defective: type[Keeps], found: str) -> None:

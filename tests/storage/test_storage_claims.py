@@ -21,8 +21,9 @@ LATE_SECS = 5.0
 """What a slow machine may take between two calls."""
 
 
-def visit(storage: Pacing, host: str = HOST, *, begun: bool = False) -> float:
-    return storage.visit(host, now=time.time(), secs=SECS, begun=begun)
+def begin(storage: Pacing, *, now: float | None = None) -> float:
+    """The seconds until another process may visit the host."""
+    return storage.begin_visit(HOST, "y", now=time.time() if now is None else now, secs=SECS)
 
 
 # Clocks, of those who go by their own.
@@ -34,7 +35,7 @@ def test_a_claim_of_a_clock_that_ran_ahead_is_void() -> None:
 
 
 @pytest.mark.parametrize(
-    ("visited", "left_secs"),
+    ("ended", "left_secs"),
     [
         pytest.param(970.0, 0.0, id="just now over"),
         pytest.param(1029.0, 59.0, id="put back by less than a gap"),
@@ -42,42 +43,44 @@ def test_a_claim_of_a_clock_that_ran_ahead_is_void() -> None:
         pytest.param(4e9, 0.0, id="a clock of another time"),
     ],
 )
-def test_a_clock_that_jumped(tmp_path: Path, visited: float, left_secs: float) -> None:
+def test_a_clock_that_jumped(tmp_path: Path, ended: float, left_secs: float) -> None:
     with closing(place_of("sqlite", tmp_path).open()) as storage:
-        storage.visit(HOST, now=visited, secs=SECS, begun=True)
-        assert storage.visit(HOST, now=1000.0, secs=SECS) == left_secs
-        # What is void is no more, whoever asks next.
-        expected = left_secs or SECS
-        assert storage.visit(HOST, now=1000.0, secs=SECS) == expected
+        storage.end_visit(HOST, "x", now=ended, secs=SECS)
+        assert begin(storage, now=1000.0) == left_secs
 
 
 # What somebody else put there.
 
 
-@pytest.mark.parametrize("visited", ["x'00'", "9e999"])
-def test_in_the_file(tmp_path: Path, visited: str) -> None:
+@pytest.mark.parametrize("column", ["owner", "until", "secs"])
+@pytest.mark.parametrize("value", ["x'00'", "9e999", "'x'", "NULL"])
+def test_in_the_file(tmp_path: Path, column: str, value: str) -> None:
+    """A row that makes no sense is void, or holds the host for no longer than it says."""
     place = place_of("sqlite", tmp_path)
     with closing(place.open()) as storage:
-        visit(storage)
+        storage.begin_visit(HOST, "x", now=time.time(), secs=SECS)
         with closing(sqlite3.connect(place.sqlite_path)) as connection, connection:
-            connection.execute(f"UPDATE visit SET visited = {visited}")
-        assert visit(storage) == 0.0
-        assert SECS - LATE_SECS < visit(storage) <= SECS
+            connection.execute(f"UPDATE lock SET {column} = {value}")
+        assert begin(storage) <= SECS
+        storage.end_visit(HOST, "y", now=time.time(), secs=SECS)
+        assert 0 < storage.begin_visit(HOST, "z", now=time.time(), secs=SECS) <= SECS
 
 
 @pytest.mark.parametrize("kind", ["text", "list"])
 def test_in_redis(tmp_path: Path, kind: str) -> None:
     place = place_of("redis", tmp_path)
-    key = f"{place.redis_prefix}:2:visit:{{{HOST}}}"
+    key = f"{place.redis_prefix}:2:lock:{{{HOST}}}"
     client: Any = redis.Redis.from_url(place.redis_url)
     with closing(client), closing(place.open()) as storage:
         if kind == "text":
-            client.set(key, "x" * 1000, px=2 * 30_000 + 5_000)
+            client.set(key, "x" * 1000)  # without an end
         else:
             client.lpush(key, "x")
-        assert visit(storage) == 0.0
-        assert client.pttl(key) == pytest.approx(int(client.get(key)), abs=5000)
-        assert visit(storage) > 0
+        assert begin(storage) == 0.0
+        assert client.get(key) == b"y"
+        assert storage.begin_visit(HOST, "z", now=0.0, secs=SECS) > 0
+        storage.end_visit(HOST, "y", now=0.0, secs=SECS)
+        assert begin(storage) > 0
 
 
 CLAIMANT = """

@@ -75,8 +75,9 @@ def uses(storage: RedisStorage) -> None:
     assert storage.get(A) == COPY
     assert list(storage.sites()) == [(A, COPY)]
     assert storage.forget(A)
-    assert storage.visit("a.example", now=0.0, secs=SECS, begun=True) == 0.0
-    assert storage.visit("a.example", now=0.0, secs=SECS) > 0.0
+    assert storage.begin_visit("a.example", "a", now=0.0, secs=SECS) == 0.0
+    storage.end_visit("a.example", "a", now=0.0, secs=SECS)
+    assert storage.begin_visit("a.example", "a", now=0.0, secs=SECS) > 0.0
 
 
 def failure_of(url: str, prefix: str = "koster") -> str:
@@ -93,11 +94,16 @@ def test_the_keys_their_ends_and_a_value(storage: RedisStorage, client: Any, pre
     storage.put(A, COPY)
     storage.claim(A, "a", now=0.0, secs=SECS)
     for host, secs in (("a.example", SECS), ("b.example", 1e12)):
-        storage.visit(host, now=0.0, secs=secs)
-    visits = [f"{prefix}:2:visit:{{{host}}}" for host in ("a.example", "b.example")]
+        storage.begin_visit(host, "a", now=0.0, secs=secs)
+    locks = [f"{prefix}:2:lock:{{{host}}}" for host in ("a.example", "b.example")]
     keys = {key.decode() for key in client.scan_iter(f"{prefix}*")}
-    assert keys == {known_key(prefix), claim_key(prefix), *visits}
-    assert 3500 < client.ttl(visits[0]) <= 3600 < client.ttl(visits[1])
+    assert keys == {known_key(prefix), claim_key(prefix), *locks}
+    assert 25_000 < client.pttl(locks[0]) <= 30_000
+    assert client.get(locks[0]) == b"a"
+    storage.end_visit("a.example", "a", now=0.0, secs=SECS / 2)
+    assert 10_000 < client.pttl(locks[0]) <= 15_000
+    storage.end_visit("b.example", "a", now=0.0, secs=0.0)
+    assert not client.exists(locks[1])
     assert 3500 < client.ttl(known_key(prefix)) <= 3600
     assert 25_000 < client.pttl(claim_key(prefix)) <= 30_000
     client.expire(known_key(prefix), 5)
@@ -126,6 +132,16 @@ def test_a_late_answer_is_not_that_of_the_next_call(prefix: str) -> None:
             assert storage.get(B) == FAILURE
 
 
+@pytest.mark.parametrize(("policy", "evicts"), [("noeviction", False), ("volatile-lru", True)])
+def test_whether_keys_may_be_evicted(prefix: str, policy: str, evicts: bool) -> None:
+    with redis_server() as server, closing(RedisStorage(server.url(), prefix, 60)) as storage:
+        with server.client() as client:
+            client.config_set("maxmemory-policy", policy)
+            assert storage.evicts() is evicts
+            client.execute_command("ACL", "SETUSER", "default", "-info")
+        assert not storage.evicts()
+
+
 # Several calls in one message
 
 
@@ -143,7 +159,7 @@ def test_a_batch_takes_one_round_trip(storage: RedisStorage, client: Any) -> Non
         *(call("claim", site, "a", **NOW) for site in (A, B)),
         call("put", A, COPY, "a"),
         *(call("get", site) for site in (A, B)),
-        call("visit", "b.example", **NOW),
+        call("begin_visit", "b.example", "a", **NOW),
         call("release", B, "a"),
     ])[:2] == [Claimed(None, 0.0)] * 2  # fmt: skip
     assert reads(client) - before == 2
@@ -156,7 +172,9 @@ def test_a_call_that_the_server_refuses_fails_alone(prefix: str) -> None:
         admin.execute_command("ACL", "SETUSER", "koster", *rules)
         url = server.url("koster:right@")
         with closing(RedisStorage(url, prefix, 60)) as storage:
-            visit, got = storage.call_together([call("visit", "a.example", **NOW), call("get", A)])
+            visit, got = storage.call_together(
+                [call("begin_visit", "a.example", "a", **NOW), call("get", A)]
+            )
         assert isinstance(visit, StorageError)
         assert "NoPermissionError" in str(visit)
         assert got is None

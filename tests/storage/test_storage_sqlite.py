@@ -278,14 +278,14 @@ NOW = 1e9
 def test_prune_leaves_what_is_in_use(storage: SQLiteStorage, path: Path) -> None:
     storage.claim(A, "a", now=NOW, secs=10.0)
     storage.claim(B, "a", now=NOW - 10 * DAY_SECS, secs=10.0)
-    storage.visit("a.example", now=NOW - DAY_SECS / 2, secs=9.0)
-    storage.visit("b.example", now=NOW - 2 * DAY_SECS, secs=9.0)
+    storage.begin_visit("a.example", "a", now=NOW - DAY_SECS / 2, secs=9.0)
+    storage.begin_visit("b.example", "a", now=NOW - 2 * DAY_SECS, secs=9.0)
     being_renewed = Site("http", "c.example", 80)
     storage.put(being_renewed, COPY)
     storage.claim(being_renewed, "a", now=NOW, secs=10.0)
     storage.prune(now=NOW, secs=60.0)
     assert execute(path, "SELECT site FROM site") == [(str(A),), (str(being_renewed),)]
-    assert execute(path, "SELECT host FROM visit") == [("a.example",)]
+    assert execute(path, "SELECT host FROM lock") == [("a.example",)]
 
 
 def test_the_file_shrinks(path: Path) -> None:
@@ -308,12 +308,12 @@ def test_a_file_without_auto_vacuum_shrinks_too(path: Path) -> None:
 
 def test_prune_is_bounded_and_reaches_all(storage: SQLiteStorage, path: Path) -> None:
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)"
-    execute(path, f"INSERT INTO visit {numbers} SELECT i || '.example', 1.0 FROM n")
+    execute(path, f"INSERT INTO lock (host, until) {numbers} SELECT i || '.example', 1.0 FROM n")
     execute(path, f"INSERT INTO site (site) {numbers} SELECT i || '.example' FROM n")
     storage.prune(now=NOW, secs=60.0)
-    assert execute(path, "SELECT count(*) FROM visit") == [(15000,)]
+    assert execute(path, "SELECT count(*) FROM lock") == [(15000,)]
     assert execute(path, "SELECT count(*) >= 15000 FROM site") == [(1,)]
     for _ in range(20):
         storage.prune(now=NOW, secs=60.0)
-    for table in ("visit", "site"):
+    for table in ("lock", "site"):
         assert execute(path, f"SELECT count(*) FROM {table}") == [(0,)]

@@ -251,7 +251,7 @@ class KosterMiddleware(Component):
         hooks = parts.engine.hooks
         hooks.frees_places = parts.parked.is_open and hooks.are_called
         if self._config.pace.obeys and hooks.frees_places:
-            parts.pacer.open(self._sites.waiting)
+            parts.pacer.open()
         elif self._config.pace.obeys:
             missing = (
                 'the add-on, or SCHEDULER = "scrapy_koster.DeferringScheduler" and DOWNLOADER ='

@@ -8,7 +8,6 @@ the open queues of parked requests, so new sites are found before the open queue
 from __future__ import annotations
 
 import math
-from collections import deque
 from typing import Any
 
 from scrapy import Request, Spider, signals
@@ -24,7 +23,7 @@ from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine.private import dupefilter_of
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.parked_file import is_scrapys
-from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
+from scrapy_koster.crawl.parking.redis_queues import RedisQueues, queues_of
 from scrapy_koster.crawl.scrapy_internals import check_internals
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import waits
@@ -58,9 +57,7 @@ class DeferringScheduler(BaseScheduler):
         """Whether the inner scheduler keeps its requests for the next run."""
         self._is_broken = False
         """Whether the inner scheduler raises errors, and its queue no longer gets shorter."""
-        self._backup: RedisBackup | None = None
-        self._resumed: deque[str] = deque()
-        """The names of queues of the last run that have not been opened yet."""
+        self._redis: RedisQueues | None = None
         self._turns = [self._parked.pop, self._next_inner]
 
     @classmethod
@@ -105,11 +102,11 @@ class DeferringScheduler(BaseScheduler):
 
     def _opened(self, _: None) -> None:
         sites = self._sites
-        self._backup = backup_of(self._crawler, self._scheduler, sites.engine, sites.clock)
-        if self._backup is not None:
-            self._backup.open(anew=getattr(self._scheduler, "flush_on_start", False))
+        self._redis = queues_of(self._crawler, self._scheduler, sites.engine, sites.clock)
+        if self._redis is not None and getattr(self._scheduler, "flush_on_start", False):
+            self._redis.drop()
         if not self._sites.is_by_hand:  # `scrapy fetch` leaves them to the next crawl
-            self._resumed.extend(self._parked.resume(self._backup))
+            self._parked.resume(self._redis)
         if count := len(self._parked):
             self._log.info(
                 "Requests that waited for their site when the last run ended, and wait again:"
@@ -120,9 +117,8 @@ class DeferringScheduler(BaseScheduler):
     def close(self, reason: str) -> Deferred[None] | None:
         """Hand the parked requests back to the inner scheduler, and close both schedulers.
 
-        With a JOBDIR, requests that are in the file stay there for the next run. With scrapy-redis,
-        the backup moves requests to the queue. If a scheduler of Scrapy or scrapy-redis keeps no
-        requests, the parked requests are dropped.
+        Requests in the file of a JOBDIR, or in Redis, stay there for the next run. If a scheduler
+        of Scrapy or scrapy-redis keeps no requests, the parked requests are dropped.
         """
         waiting = self._parked.by_name()
         becomes = self._hand_back()
@@ -142,22 +138,19 @@ class DeferringScheduler(BaseScheduler):
 
     def _hand_back(self) -> str:
         """Hand back or drop the waiting requests. Return a sentence about them for the log."""
-        unwritten = list(self._parked.unwritten())
+        unwritten = self._parked.unwritten()
         is_of_scrapy = is_scrapys(type(self._scheduler))
         if not self._is_kept and (is_of_scrapy or self._persist is not None):
-            if self._backup is not None:
-                self._backup.close((), keep=False)
+            if self._redis is not None:
+                self._redis.drop()
             setting = "JOBDIR" if is_of_scrapy else "SCHEDULER_PERSIST = True"
             return f"They are dropped: set {setting} to keep them for the next run"
-        if self._backup is not None:
-            lost = self._backup.close(unwritten, keep=True)
-        else:
-            lost = len(unwritten)  # at most: the inner scheduler may be able to write some
-            try:
-                for _, request in unwritten:  # the dupefilter has seen these requests
-                    self._scheduler.enqueue_request(request.replace(dont_filter=True))
-            except Exception as error:  # noqa: BLE001  # the scheduler may be of the project
-                self._log.warning_once("Waiting requests are lost: %(error)s", error=error)
+        lost = len(unwritten)  # at most: the inner scheduler may be able to write some
+        try:
+            for request in unwritten:  # the dupefilter has seen these requests
+                self._scheduler.enqueue_request(request.replace(dont_filter=True))
+        except Exception as error:  # noqa: BLE001  # the scheduler may be of the project
+            self._log.warning_once("Waiting requests are lost: %(error)s", error=error)
         if not self._is_kept:
             return "They go back to the scheduler that is wrapped, which may keep them"
         suffix = f". Those that may be lost, if they cannot be written: {lost}" if lost else ""
@@ -173,7 +166,7 @@ class DeferringScheduler(BaseScheduler):
         """
         return bool(
             self._parked.has_next
-            or self._resumed
+            or self._parked.unopened
             or self._parked.is_held  # Redis hangs: do not call the inner scheduler
             or (not self._is_broken and self._scheduler.has_pending_requests())
         )
@@ -186,14 +179,15 @@ class DeferringScheduler(BaseScheduler):
         """
         if not self._parked.is_open:
             return
+        if self._parked.adopts():
+            self._parts.engine.wake()
+            raise DontCloseSpider
         sites = self._sites
         if self._parked:
             sites.idle()
             is_over = sites.is_idle_over and not sites.is_retrieving()
             if not (self._parked.is_kept and is_over):
                 raise DontCloseSpider
-        elif self._backup is not None and self._backup.others_wait():
-            raise DontCloseSpider
         if self._parked:
             raise CloseSpider("robotstxt_waiting")
 
@@ -210,6 +204,7 @@ class DeferringScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """Return the next request that need not wait, or None. Other requests are parked."""
+        self._parts.pacer.take_turns()
         until = self._parts.clock.now() + _LOOK_SECS
         while (request := self._next()) is not None and not self._may_go(request):
             if self._parts.clock.now() >= until:
@@ -219,11 +214,10 @@ class DeferringScheduler(BaseScheduler):
 
     def _next(self) -> Request | None:
         """Return the next request from any source, or None."""
-        while self._resumed and not self._sites.ahead.is_full:
+        if self._parked.unopened and not self._sites.ahead.is_full:
             # This opens the queue. Its first request comes out, and ``_may_go`` parks it again,
-            # which closes the queue and starts the retrieval. The queue may have ended already.
-            if self._parked.let_out(self._resumed.popleft()):
-                break
+            # which closes the queue and starts the retrieval.
+            self._parked.let_out(next(iter(self._parked.unopened)))
         self._turns.reverse()
         request = self._turns[0]() or self._turns[1]()
         dupefilter = dupefilter_of(self._scheduler)

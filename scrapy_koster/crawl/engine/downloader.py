@@ -32,8 +32,18 @@ class _Checking:
     def needs_backout(self) -> bool:
         """Return whether the downloader is full. Requests that wait in place do not count."""
         is_full: bool = super().needs_backout()  # type: ignore[misc]
-        placeless = self._hooks.in_place.keys() if self._hooks.frees_places else ()
-        return is_full and (not placeless or len(self.active - placeless) >= self._places)
+        if not (is_full and self._hooks.frees_places):
+            return is_full
+        return len(self.active.difference(self._hooks.in_place, self._hooks.paced)) >= self._places
+
+    def fetch(self, request: Request, *args: Any) -> Any:
+        """Download *request*, as the Downloader does."""
+        fetched = super().fetch(request, *args)  # type: ignore[misc]
+        return fetched.addBoth(self._left, request)
+
+    def _left(self, result: Any, request: Request) -> Any:
+        self._hooks.left(request)
+        return result
 
 
 class _CheckedHandlers:

@@ -57,6 +57,8 @@ class SendingHooks:
     """
     visit: Callable[[Request], Within] = lambda _: None
     """Returns the context in which a request is sent. Set by the pacer."""
+    left: Callable[[Request], object] = lambda _: None
+    """Called when a request leaves the downloader. Set by the pacer."""
     are_called: bool = False
     """Whether the downloader of the crawl is ours, and calls these functions."""
     in_place: Counter[Request] = field(default_factory=Counter)
@@ -64,6 +66,8 @@ class SendingHooks:
 
     A request can be downloaded twice at the same time.
     """
+    paced: Counter[Request] = field(default_factory=Counter)
+    """The requests that wait in place for a visit to their host, with their waits (``Pacer``)."""
     frees_places: bool = False
     """Whether these requests use no place of CONCURRENT_REQUESTS. Set by KosterMiddleware."""
 
@@ -139,13 +143,25 @@ class Engine:
     @property
     def under_way(self) -> Collection[Request]:
         """The requests that use a place of the downloader: in middlewares, in a slot, or sent."""
-        return self.active - self.hooks.in_place.keys() if self.hooks.frees_places else self.active
+        if not self.hooks.frees_places:
+            return self.active
+        return self.active - self.hooks.in_place.keys() - self.hooks.paced.keys()
 
     @property
     def active(self) -> set[Request]:
         """The requests in the downloader, also those that wait in place."""
         active: set[Request] = self._crawler.engine.downloader.active
         return active
+
+    def share_of_scraper(self, callbacks: int) -> float:
+        """Return the share of the scraper's room that *callbacks* use with responses of mean size.
+
+        If the whole room is used, Scrapy takes no request from the scheduler.
+        """
+        slot: Any = self._crawler.engine.scraper.slot
+        count = max(len(slot.active) + len(slot.queue), callbacks)
+        share: float = callbacks / count * slot.active_size / slot.max_active_size
+        return share
 
     def wake(self) -> None:
         """Make the engine call the scheduler soon, not only after a download or five seconds."""

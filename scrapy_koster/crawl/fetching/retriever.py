@@ -71,6 +71,8 @@ class Retriever:
     limiter: FetchLimiter
     turn_to_ask: Callable[[SiteState, Callable[[], Awaitable[object]]], Awaitable[object]]
     """Waits for the turn of a site's host, before each claim. May call the function first."""
+    end_turn: Callable[[SiteState], object]
+    """Ends a turn that was not used."""
     noted_visit: Callable[[SiteState, Known], Awaitable[Known]]
     """Records a visit, if necessary, before the result of a fetch is stored.
 
@@ -146,6 +148,7 @@ class Retriever:
                 waiting.is_fetching = False
             finally:
                 # Has an effect only if no result was stored, because ``put`` ends the claim.
+                self.end_turn(state)
                 await self.store.release(state.site)
 
     async def _fetch(self, state: SiteState, page: Request, began: float) -> None:

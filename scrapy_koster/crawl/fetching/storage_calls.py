@@ -61,7 +61,7 @@ class StorageCalls:
     A storage whose ``blocking`` is False is called in the loop. For a storage with
     ``call_together``, like RedisStorage, one thread makes the waiting calls together. Up to eight
     threads call another blocking storage. After a failed or hanging call, the crawl goes on as if
-    nothing were stored, except in ``visit``. The first failure is logged.
+    nothing were stored, except in ``begin_visit``. The first failure is logged.
     """
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
@@ -97,6 +97,12 @@ class StorageCalls:
     async def open(self) -> None:
         """Open the storage, so that the first call does not wait for this."""
         await self._call("")
+        is_paced = self._config.pace.obeys and hasattr(self._config.storage, "evicts")
+        if is_paced and await self._call("evicts", read=bool):
+            self._log.warning(
+                "Delays of hosts may be lost: the Redis of KOSTER_REDIS_URL can evict the locks of"
+                " hosts if its memory is full. Set its maxmemory-policy to noeviction"
+            )
 
     async def get(self, site: Site) -> Known | None:
         """Return the stored copy or failure of *site*, if any. None if the storage fails."""
@@ -143,21 +149,19 @@ class StorageCalls:
             self._claims.discard(site)
             await self._call("release", site, self._owner)
 
-    async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:
-        """Return the seconds until a visit to *host* can begin, or 0 if it can begin now.
+    async def begin_visit(self, host: str, secs: float) -> float:
+        """Lock *host* for *secs* and return 0, or return the seconds until the next try.
 
-        If the visit can begin now, the storage records it, so that the visits of all processes are
-        *secs* apart. With *begun*, the visit has begun already, and is recorded in any case. If the
-        storage is no ``Pacing``, returns 0. If a storage fails after successful calls,
-        the visits of other processes are unknown. Then no visit begins until the storage answers,
-        for KOSTER_DEFER_LIMIT_SECS at most.
+        If the storage is no ``Pacing``, returns 0. If a storage fails after successful calls, the
+        visits of other processes are unknown. Then no visit begins until the storage answers, for
+        KOSTER_DEFER_LIMIT_SECS at most.
         """
-        if not self._has_visits:
-            return 0.0
-        how = {"now": self._clock.epoch(), "secs": secs, "begun": begun}
-        left_secs: float | None = await self._call("visit", host, read=seconds, **how)
+        left_secs: float | None = 0.0
+        if self._has_visits:
+            how = {"now": self._clock.epoch(), "secs": secs}
+            left_secs = await self._call("begin_visit", host, self._owner, read=seconds, **how)
         if left_secs is not None:
-            return min(left_secs, secs)
+            return left_secs
         now, limit_secs = self._clock.now(), self._config.policy.defer_limit_secs
         if self._visits_fail_since == NEVER:
             self._visits_fail_since = now
@@ -166,7 +170,12 @@ class StorageCalls:
                 " for %(secs)g s at most (KOSTER_DEFER_LIMIT_SECS)",
                 secs=limit_secs,
             )
-        return max(secs, _REST_SECS) if now - self._visits_fail_since < limit_secs else 0.0
+        return _REST_SECS if now - self._visits_fail_since < limit_secs else 0.0
+
+    async def end_visit(self, host: str, secs: float) -> None:
+        """End the lock on *host*, which then rests for *secs*. If the storage fails, it expires."""
+        if self._has_visits:
+            await self._call("end_visit", host, self._owner, now=self._clock.epoch(), secs=secs)
 
     async def close(self) -> None:
         """Prune and close the storage if it is open, and keep it closed."""
@@ -211,7 +220,7 @@ class StorageCalls:
             return None
         if method:
             self._fails_since = NEVER
-            if method == "visit" or self._visits_fail_since == LONG_AGO:
+            if method == "begin_visit" or self._visits_fail_since == LONG_AGO:
                 self._visits_fail_since = NEVER
         return result
 

@@ -1,6 +1,7 @@
 """The delay that the robots.txt of a site requests, within the limits of the settings."""
 
 from scrapy.crawler import Crawler
+from scrapy.utils.misc import build_from_crawler
 
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.log import Log
@@ -19,6 +20,8 @@ class Delays:
 
     def __init__(self, crawler: Crawler, config: Config, robot: str) -> None:
         """*robot* is the robot's name for requests without a name of their own."""
+        self._crawler = crawler
+        self._parser = config.parser
         self._log = Log(__name__, crawler)
         self._pace = config.pace
         self._dry_run = config.dry_run
@@ -44,6 +47,15 @@ class Delays:
         for name in (self._robot, robot):
             self.of(state, name)
         return max(map(self._kept, state.delays.values()))
+
+    def secs_in(self, body: bytes) -> float:
+        """Return the delay that the file *body* requests in seconds, 0 for no delay."""
+        try:
+            parser = build_from_crawler(self._parser, self._crawler, body)
+        except Exception:  # noqa: BLE001  # the retriever logs the same error
+            return self._pace.max_secs
+        delay = delay_or_limit(parser, self._robot, pace=self._pace, failed=lambda _: None)
+        return self._kept(delay)
 
     def _kept(self, delay: Delay | None) -> float:
         """Return the seconds between two visits for *delay*; 0 if None or refused."""

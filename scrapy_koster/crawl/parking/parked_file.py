@@ -46,6 +46,8 @@ class ParkedFile:
     their pages twice.
     """
 
+    is_shared = is_silent = False
+
     def __init__(self, crawler: Crawler, folder: Path | None = None) -> None:
         """*folder* is the JOBDIR, or None."""
         self._crawler = crawler

@@ -1,7 +1,6 @@
 """Requests that wait in the scheduler, in the queues of their sites or hosts."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -12,7 +11,7 @@ from scrapy.crawler import Crawler
 
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.parking.parked_file import ParkedFile, Place
-from scrapy_koster.crawl.parking.redis_backup import RedisBackup
+from scrapy_koster.crawl.parking.redis_queues import RedisQueues
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Refuse, Step, waits
@@ -24,7 +23,7 @@ class SiteQueue:
 
     name: str
     heap: list[tuple[Place, Request | None]] = field(default_factory=list)
-    """Requests with their ``Place``; None instead of a request that is in the file."""
+    """Requests with their ``Place``; None instead of a request in the file or in Redis."""
     failure: Failure | None = None
     """If set, requests that come out are refused with this failure."""
     sent: list[Request] = field(default_factory=list)
@@ -35,8 +34,9 @@ class ParkedRequests:
     """The queues of requests that wait for a site or a host.
 
     A queue is ordered by priority, then by the time of parking. With a JOBDIR, the requests are in
-    a file, except requests that cannot be written. When a site opens, its requests come out only as
-    the downloader has room, so that the others stay in the file if the process is killed.
+    a file, and with scrapy-redis in Redis, except requests that cannot be written. When a site
+    opens, its requests come out only as the downloader has room, so that the others stay there if
+    the process is killed.
 
     No request is parked before a scheduler calls ``open``.
     """
@@ -57,7 +57,9 @@ class ParkedRequests:
 
         The value is True if only one request can come out, for the next visit to a host.
         """
-        self._backup: RedisBackup | None = None
+        self._store: ParkedFile | RedisQueues = file
+        self.unopened: dict[str, None] = {}
+        """The names of queues of the last run, or of other workers, that wait to be opened."""
         self.is_open = self.is_kept = False
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
         """Requests to refuse with a failure, unless their site has a valid step."""
@@ -75,16 +77,32 @@ class ParkedRequests:
         """
         self.is_open, self.is_kept = True, is_kept
 
-    def resume(self, backup: RedisBackup | None) -> list[str]:
-        """Load the queues that the last run has left, and return the names of the queues.
+    def resume(self, redis: RedisQueues | None) -> None:
+        """Load the queues that the last run has left.
 
-        From now on *backup*, if any, gets a copy of parked requests.
+        From now on, requests are written to *redis* if it is given, or to the file in the JOBDIR.
         """
-        self._backup, left = backup, self._file.resume()
+        if redis is not None:
+            self._store = redis
+            self.adopts()
+            return
+        left = self._file.resume()
         for name, place in left:
             self._queue(name).heap.append((place, None))
         self._numbers = count(1 + max((number for _, (_, number) in left), default=0))
-        return list(self._queues)
+        self.unopened = dict.fromkeys(self._queues)
+
+    def adopts(self) -> bool:
+        """Return whether there are queues in Redis that are new here. Add these queues.
+
+        They are of other workers, which may have died.
+        """
+        if not isinstance(self._store, RedisQueues):
+            return False
+        for name in sorted(self._store.names() - self._queues.keys()):
+            self._queue(name).heap.append(((0, -1), None))
+            self.unopened[name] = None
+        return bool(self.unopened)
 
     # Requests begin to wait.
 
@@ -94,14 +112,13 @@ class ParkedRequests:
         A queue whose requests are refused stays open, and *request* will be refused, too. A queue
         that lets one request out stays open, too.
         """
+        self.unopened.pop(name, None)
         queue = self._queue(name)
         if self._open.get(queue) is False and queue.failure is None:
             del self._open[queue]
         place = (-request.priority, next(self._numbers))
-        is_filed = self._file.write(name, place, request)
+        is_filed = self._store.write(name, place, request)
         heappush(queue.heap, (place, None if is_filed else request))
-        if self._backup is not None:
-            self._backup.add(place, request)
 
     def _queue(self, name: str) -> SiteQueue:
         return self._queues.setdefault(name, SiteQueue(name))
@@ -135,21 +152,22 @@ class ParkedRequests:
         if self.is_open:
             self._engine.wake()
 
-    def let_out(self, name: str, failure: Failure | None = None) -> bool:
-        """Let the requests in the queue of *name* come out. With *failure* they are refused.
+    def let_out(self, name: str, failure: Failure | None = None) -> None:
+        """Let the requests in the queue of *name* come out. With *failure* they are refused."""
+        self.unopened.pop(name, None)
+        if (queue := self._queues.get(name)) is not None:
+            queue.failure = failure
+            self._open[queue] = False
+
+    def let_one_out(self, name: str) -> bool:
+        """Let one request in the queue of *name*, a host, come out before other queues.
 
         Returns whether there is such a queue.
         """
         if (queue := self._queues.get(name)) is not None:
-            queue.failure = failure
-            self._open[queue] = False
-        return queue is not None
-
-    def let_one_out(self, name: str) -> None:
-        """Let one request in the queue of *name*, a host, come out before other queues."""
-        if queue := self._queues.get(name):
             self._open.setdefault(queue, True)
             self._open.move_to_end(queue, last=False)
+        return queue is not None
 
     def _unwritten_of(self, name: str) -> str:
         """Move the requests of a queue that are not in the JOBDIR to a queue of their own.
@@ -158,7 +176,7 @@ class ParkedRequests:
         """
         queue, apart = self._queue(name), f"{name} (not in the JOBDIR)"
         unwritten = [entry for entry in queue.heap if entry[1] is not None]
-        if unwritten and self._file.lasts:
+        if unwritten and self._store.lasts:
             own = self._queue(apart)
             own.heap = sorted(own.heap + unwritten)
             queue.heap = sorted(entry for entry in queue.heap if entry[1] is None)
@@ -173,11 +191,8 @@ class ParkedRequests:
 
     @property
     def is_held(self) -> bool:
-        """Whether no request can come out, because Redis does not answer.
-
-        Another worker may have taken over the requests.
-        """
-        return self._backup is not None and self._backup.is_holding
+        """Whether no request can come out, because Redis does not answer."""
+        return self._store.is_silent
 
     def pop(self) -> Request | None:
         """Return the next request of an open queue, or None. The queues take turns.
@@ -204,22 +219,24 @@ class ParkedRequests:
         return len(queue.sent) < self._slot_size
 
     def _take(self, queue: SiteQueue) -> Request | None:
-        """Return the next request of *queue*, or None.
+        """Return the next request of *queue*, or None. Requests that cannot be loaded are skipped.
 
-        Requests that another worker has taken over, or that cannot be loaded from the file, are
-        skipped. If Redis does not answer, no request is taken.
+        If Redis does not answer, no request is taken.
         """
         while queue.heap and not self.is_held:
             place, request = queue.heap[0]
-            is_own = self._backup is None or self._backup.remove(place)
-            if is_own is None:  # Redis does not answer
-                return None
-            heappop(queue.heap)
-            if request is None:
-                request = self._file.take(queue.name, place)
+            if request is not None or not self._store.is_shared:
+                heappop(queue.heap)
+                request = request or self._store.take(queue.name, place)
+            elif (request := self._store.take(queue.name, place)) is not None:
+                # The last entry stands for the requests of other workers.
+                if len(queue.heap) > 1:
+                    heappop(queue.heap)
+            elif not self.is_held:  # the queue in Redis is empty
+                queue.heap = sorted(entry for entry in queue.heap if entry[1] is not None)
             if not queue.heap:
                 self._queues.pop(queue.name, None)
-            if is_own and request is not None:
+            if request is not None:
                 return request
         return None
 
@@ -229,14 +246,12 @@ class ParkedRequests:
         """Return the number of waiting requests by site or host."""
         return Counter({name: len(queue.heap) for name, queue in self._queues.items()})
 
-    def unwritten(self) -> Iterator[tuple[Place, Request]]:
-        """Yield the requests that are not in the JOBDIR, with their places."""
-        for queue in self._queues.values():
-            for place, request in sorted(queue.heap):
-                if request is not None:
-                    yield place, request
+    def unwritten(self) -> list[Request]:
+        """Return the requests that are neither in the JOBDIR nor in Redis."""
+        heaps = [sorted(queue.heap) for queue in self._queues.values()]
+        return [request for heap in heaps for _, request in heap if request is not None]
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, or the connections to Redis."""
         self._queues.clear()  # so that a late answer lets no requests out
-        self._file.close()
+        self._store.close()

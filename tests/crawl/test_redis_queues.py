@@ -1,0 +1,169 @@
+"""The queues of parked requests in a real Redis, which the workers of scrapy-redis share."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import redis
+from harness.clocks import StillClock
+from harness.redis_server import common_server
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy_redis.queue import FifoQueue, LifoQueue, PriorityQueue
+
+from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.crawl.parking.redis_queues import REST_SECS, RedisQueues, queues_of
+
+KINDS = [PriorityQueue, FifoQueue, LifoQueue]
+SITE = "http://a.example:8000"
+PLACE = (0, 0)
+SPIDER = Spider("waiting")
+
+
+class Others(PriorityQueue):  # type: ignore[misc]
+    """Anybody's."""
+
+
+@pytest.fixture
+def client() -> Iterator[redis.Redis]:
+    with common_server().client() as client:
+        yield client
+
+
+@pytest.fixture
+def clock() -> StillClock:
+    return StillClock()
+
+
+def of(queue: Any, clock: Any = None) -> RedisQueues | None:
+    crawler, scheduler = Crawler(Spider), SimpleNamespace(queue=queue)
+    return queues_of(crawler, scheduler, Engine(crawler), clock or StillClock())
+
+
+def worker(kind: type, client: Any, key: str, clock: Any = None) -> RedisQueues:
+    found = of(kind(client, SPIDER, key), clock)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def key() -> str:
+    return f"{uuid4().hex}:%(spider)s:requests"
+
+
+def page(number: int) -> Request:
+    return Request(f"{SITE}/{number}", priority=-number)
+
+
+def taken(queues: RedisQueues) -> list[str]:
+    found = iter(lambda: queues.take(SITE, PLACE), None)
+    return [request.url.removeprefix(f"{SITE}/") for request in found]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, Others])
+@pytest.mark.parametrize("decodes", [False, True])
+def test_workers_share_the_queue_of_a_site(kind: type, decodes: bool, key: str) -> None:
+    with common_server().client(decode_responses=decodes) as client:
+        one, two = worker(kind, client, key), worker(kind, client, key)
+        for number in range(3):
+            assert one.write(SITE, PLACE, page(number))
+        assert two.names() == {SITE}
+        if not decodes:  # then scrapy-redis cannot read its own pickles
+            assert sorted(taken(two)) == ["0", "1", "2"]
+            assert one.take(SITE, PLACE) is None
+            assert one.names() == set()
+        one.close()
+
+
+def test_other_queues_have_no_such(client: redis.Redis) -> None:
+    assert of(None) is None
+    assert of(type("PriorityQueue", (), {"server": 0, "key": 0})()) is None
+
+
+def test_a_push_between_the_last_pop_and_the_removal_of_the_name(
+    client: redis.Redis, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = worker(PriorityQueue, client, key), worker(PriorityQueue, client, key)
+    one.write(SITE, PLACE, page(1))
+    forget = one._forget
+    monkeypatch.setattr(
+        one, "_forget", lambda *given: (two.write(SITE, PLACE, page(2)), forget(*given))
+    )
+    assert taken(one) == ["1"]
+    assert two.names() == {SITE}
+    assert taken(two) == ["2"]
+
+
+class Unserializable(Request):
+    def to_dict(self, *, spider: Any = None) -> Any:
+        raise ValueError("s3cret")
+
+
+def test_what_cannot_be_written_or_read(
+    client: redis.Redis, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The text of an error could have the password."""
+    own = worker(FifoQueue, client, key)
+    assert not own.write(SITE, PLACE, Unserializable(f"{SITE}/1"))
+    client.lpush(own._queue(SITE, client).key, b"no pickle")
+    own.write(SITE, PLACE, page(2))
+    assert taken(own) == ["2"]
+    [record] = caplog.records
+    assert "kept in memory" in record.getMessage()
+    assert "(ValueError)" in record.getMessage()
+
+
+@pytest.mark.parametrize("error", [redis.ConnectionError, redis.OutOfMemoryError])
+def test_a_redis_that_fails_is_left_alone(
+    client: redis.Redis, key: str, clock: StillClock, monkeypatch: Any, error: type[Exception]
+) -> None:
+    """One that refuses to write answers: the queue can be read."""
+    own, calls = worker(PriorityQueue, client, key, clock), []
+
+    def fail() -> Any:
+        calls.append(clock.secs)
+        raise error("s3cret")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(own._server, "pipeline", fail)
+        assert not own.write(SITE, PLACE, page(1))
+        assert own.is_silent is (error is redis.ConnectionError)
+        assert not own.write(SITE, PLACE, page(2))
+        assert len(calls) == (1 if own.is_silent else 2)
+    clock.secs += REST_SECS
+    assert not own.is_silent
+    assert own.write(SITE, PLACE, page(3))
+    assert taken(own) == ["3"]
+    own.close()
+
+
+@pytest.mark.promise("docs/access.md", "SCHEDULER_FLUSH_ON_START drops these copies, too")
+def test_all_can_be_dropped(client: redis.Redis, key: str) -> None:
+    own = worker(LifoQueue, client, key)
+    for name in ("a.example", SITE):
+        own.write(name, PLACE, page(1))
+    own.drop()
+    assert client.keys(f"{key.split(':', maxsplit=1)[0]}*") == []
+
+
+def test_its_connections_wait_for_a_second(key: str) -> None:
+    """Those of scrapy-redis wait for 30 s and more, and the loop would stand still as long."""
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        client = redis.Redis(port=hanging.getsockname()[1], socket_timeout=30)
+        own, began = worker(PriorityQueue, client, key), time.monotonic()
+        assert own.names() == set()
+        assert own.is_silent
+        assert 0.9 < time.monotonic() - began < 2
+        own.close()
+
+
+def test_a_client_that_is_no_plain_one_is_used_itself(client: redis.Redis, key: str) -> None:
+    own = worker(PriorityQueue, SimpleNamespace(), key)
+    assert own._server is own._main.server
+    own.close()
