@@ -28,7 +28,10 @@ class Oracle:
         """Pages that no file allows, or whose site has none to read."""
 
     def _allows(self, page: Page) -> set[bool]:
-        return self.plan.sites[page.site].allows(page.folder)
+        site = self.plan.sites[page.site]
+        if site.robots == "closed":  # RFC 9309, 2.3.1.3: 401 and 403 open a site
+            return {self._settings["KOSTER_PARSER"].endswith(".Rfc9309RobotParser")}
+        return site.allows(page.folder)
 
     @cached_property
     def must(self) -> set[int]:
@@ -84,6 +87,7 @@ class Oracle:
         if site.life:
             count += int(secs / site.life) + 1
         if "KOSTER_MEMORY_SITES" in self._settings and self.plan.storage == "memory":
+            # A page may be linked to after its site has left the memory, which is the storage.
             count += sum(page.site == site.number for page in self.plan.pages)
         return count * (2 if site.robots == "reset" else 1)  # some handlers send it twice
 
