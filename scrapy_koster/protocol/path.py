@@ -69,7 +69,7 @@ def in_query(text: str) -> str:
 
     Before the query, these escapes differ from "/" and "?". In the query, they do not.
     """
-    return text.translate(_AS_DATA)
+    return text if text.isascii() else text.translate(_AS_DATA)
 
 
 def _decoded(path: str, escapes: dict[str, str]) -> str:

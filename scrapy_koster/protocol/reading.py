@@ -201,7 +201,11 @@ class Reading:
 
     def _read(self, robot: str | bytes) -> list[Rules]:
         text, _ = self._texts
-        return [self._rules_of(text, self._groups(name)) for name in self.names(robot)]
+        found = [self._find(text, name, self._rule_line) for name in self.names(robot)]
+        if any(named for named, _ in found):
+            return [self._rules_of(text, named or default) for named, default in found]
+        # Robots without a record of their own share the rules for "*".
+        return kept(self._rules, "*", lambda: [self._rules_of(text, found[0][1])])
 
     def _groups(self, name: str, rule_line: re.Pattern[str] | None = None) -> list[Group]:
         named, default = self._find(self._texts[0], name, rule_line or self._rule_line)

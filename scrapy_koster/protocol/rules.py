@@ -3,16 +3,22 @@
 3.2.2: "in the order they occur in the record. The first match found is used." RFC 9309, 2.2.2:
 "The most specific match found MUST be used. The most specific match is the match that has the
 most octets", and of equal rules Allow "SHOULD be used".
+
+Very many rules are kept as places in the file (``ruleindex``): a file of 512,000 bytes takes a few
+times its bytes, and a decision reads few of its rules.
 """
 
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import TypeAlias
 
 from scrapy_koster.protocol.line import PATH_LINE
 from scrapy_koster.protocol.path import in_query, unescape, unescape_by_rfc9309
 from scrapy_koster.protocol.records import Group
+from scrapy_koster.protocol.ruleindex import END, RuleIndex
 
 Matcher: TypeAlias = Callable[[str], bool]
 """A function that returns whether a rule of RFC 9309 matches a path.
@@ -21,6 +27,10 @@ The path is a result of ``unescape_by_rfc9309``.
 """
 Test: TypeAlias = str | Matcher
 """The test of a rule: the prefix of a path, or a function."""
+
+_FEW_CHARS = 5_000
+_MANY_BYTES = 320_000
+"""Rules that would take more as texts and functions are kept in a ``RuleIndex``."""
 
 _NO_URI_OCTET = re.compile(r"[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]")
 
@@ -33,29 +43,43 @@ def _rules_in(text: str, groups: tuple[Group, ...]) -> list[tuple[str, str]]:
 class Rules:
     """The rules of a robot by the draft, in the order of the file."""
 
-    __slots__ = ("_matchers", "_prefixes", "_rules", "_tests", "groups")
+    __slots__ = ("_groups", "_index", "_matchers", "_prefixes", "_rules", "_tests")
 
     unescape = staticmethod(unescape)
     """Decodes a path for the comparison."""
 
     def __init__(self, text: str, groups: Sequence[Group]) -> None:
         """Take the rules of *groups*, the groups for the robot in the file *text*."""
-        self.groups = groups
-        self._rules = _rules_in(text, tuple(groups))
+        self._groups = array("I", chain.from_iterable(groups))
+        rules = _rules_in(text, tuple(groups))
+        is_large = rules and len(text) > _FEW_CHARS and _bytes(text, rules, groups) > _MANY_BYTES
+        self._index = self._index_of(text, rules) if is_large else None
+        self._rules: list[tuple[str, str]] = [] if self._index else rules
         # Most pages match no Disallow line, so the other lines are read only if one matches.
         disallow = self._tests_of(rule for rule in self._rules if rule[0])
         self._prefixes = tuple([test for test in disallow if isinstance(test, str)])
         self._matchers = [test for test in disallow if not isinstance(test, str)]
         self._tests: list[Test] | None = None
 
+    @property
+    def groups(self) -> list[Group]:
+        """The groups for the robot."""
+        return [*map(Group, *(self._groups[n::3] for n in range(3)))]
+
     def disallow(self, path: str) -> bool:
         """Return whether the deciding rule disallows *path*. False if no rule matches."""
+        if self._index:
+            number = self.deciding(path)
+            return number >= 0 and bool(self._index[number][0])
         if path.startswith(self._prefixes) or any(matches(path) for matches in self._matchers):
             return bool(self._rules[self.deciding(path)][0])
         return False
 
     def deciding(self, path: str) -> int:
         """Return the index of the rule that decides on *path*, or -1 if no rule matches."""
+        if self._index:
+            found = self._index.candidates(path)
+            return next((n for n in found if self._matches(self._index[n][1], path)), -1)
         if self._tests is None:
             self._tests = self._tests_of(self._rules)
         return self._first(
@@ -63,6 +87,18 @@ class Rules:
             for place, test in enumerate(self._tests)
             if (path.startswith(test) if isinstance(test, str) else test(path))
         )
+
+    def _matches(self, rule: str, path: str) -> bool:
+        test = self._test(rule)
+        return path.startswith(test) if isinstance(test, str) else test(path)
+
+    def _index_of(self, text: str, rules: list[tuple[str, str]]) -> RuleIndex:
+        found = (PATH_LINE.finditer(text, each.rules, each.end) for each in self.groups)
+        numbers: dict[str, int] = {}  # of rules with the same path, only the first one decides
+        for number in sorted(range(len(rules)), key=lambda n: self._order(*rules[n])):
+            numbers.setdefault(rules[number][1], number)
+        pieces = ((number, self._pieces(path)) for path, number in numbers.items())
+        return RuleIndex(text, (line.start() for lines in found for line in lines), pieces)
 
     def _tests_of(self, rules: Iterable[tuple[str, str]]) -> list[Test]:
         return [
@@ -77,6 +113,14 @@ class Rules:
         """
         return next(places, -1)
 
+    def _order(self, _kind: str, _path: str) -> tuple[int, str]:
+        """Return the order of a rule. If several have the same, the first in the file decides."""
+        return 0, ""
+
+    def _pieces(self, path: str) -> Sequence[str]:
+        """Return the prefix, or the pieces, of the rule *path* for the index."""
+        return [unescape(path)]
+
     def _test(self, path: str) -> Test:
         # C6: "*" and "$" are ordinary characters. So a path that begins with "*" never matches.
         return unescape(path)
@@ -90,17 +134,30 @@ class RulesOfRfc9309(Rules):
     unescape = staticmethod(unescape_by_rfc9309)
 
     def _first(self, places: Iterator[int]) -> int:
-        def order(place: int) -> tuple[int, str]:  # the kind of Allow is "", so Allow is first
-            kind, path = self._rules[place]
-            return -octets_of_rule(path), kind.lower()
+        return min(places, key=lambda place: self._order(*self._rules[place]), default=-1)
 
-        return min(places, key=order, default=-1)
+    def _order(self, kind: str, path: str) -> tuple[int, str]:
+        return -octets_of_rule(path), kind.lower()  # the kind of Allow is "", so Allow is first
+
+    def _pieces(self, path: str) -> Sequence[str]:
+        is_anchored = path.endswith("$")
+        return [*_pieces(path[:-1] + END if is_anchored else path.rstrip("*"))]
 
     def _test(self, path: str) -> Test:
         # A star at the end has no effect.
         prefix = path.rstrip("*")
         is_pattern = "*" in prefix or path.endswith("$")
         return matcher_of(path) if is_pattern else unescape_by_rfc9309(prefix)
+
+
+def _bytes(text: str, rules: list[tuple[str, str]], groups: Sequence[Group]) -> int:
+    """Return about how many bytes *rules* take as texts and functions."""
+    stars, dollars, escapes = (
+        sum(text.count(sign, each.rules, each.end) for each in groups) for sign in "*$%"
+    )
+    chars = sum(each.end - each.rules for each in groups)
+    longest = max(len(path) for _, path in rules)  # decoded, each character can take two bytes
+    return chars + 150 * len(rules) + 250 * stars + 350 * dollars + 12 * escapes + 5 * longest
 
 
 def octets_of_rule(path: str) -> int:

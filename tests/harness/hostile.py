@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
+from itertools import count, cycle, islice, product
+
+_PIECES = bytes(n for n in range(33, 127) if n not in b"*$#%?/")
+HOSTILE_PATHS = (
+    "/" + _PIECES.decode(), "/" + "a" * 2_000, "/c" + "a" * 2_000, "/b%2F" + "1234567890" * 200,
+)  # fmt: skip
+"""Paths that many rules of the files almost match."""
 
 _STAR = b"User-agent: *\n"
 
@@ -28,6 +34,22 @@ def _repeated(line: bytes) -> Callable[[int], bytes]:
 def _for_nobody(line: bytes) -> Callable[[int], bytes]:
     """Name the robot only where it does not count, so that all is looked through."""
     return lambda size: _cut(b"# figtree\n" + line * (size // len(line)), size)
+
+
+def _counted(line: bytes) -> Callable[[int], bytes]:
+    return lambda size: _cut(_STAR + b"".join(_numbered(line, size)), size)
+
+
+def _nested_stars(size: int) -> bytes:
+    depth = next(n for n in count() if n * (n + 9) > size)
+    return _cut(_STAR + b"".join(b"allow:/%s*c\n" % (b"*a" * n) for n in range(depth)), size)
+
+
+def _wrong_order(size: int) -> bytes:
+    """Rules whose pieces all are in HOSTILE_PATH, the last one before the first one."""
+    pieces = product(_PIECES[29:58], _PIECES[58:], _PIECES[:29])
+    rules = (b"allow:*%c*%c*%c\n" % each for each in cycle(pieces))
+    return _cut(_STAR + b"".join(islice(rules, size // 13 + 1)), size)
 
 
 def _nested(size: int) -> bytes:
@@ -69,4 +91,17 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "half-spaced lines": _repeated(b"Disallow" + b" " * 500 + b"\n"),
     "a field without end": lambda size: _cut(_STAR + b"a" * size, size),
     "almost agent lines": _repeated(b"user-agen: *\n"),
+    "stars that almost match": _repeated(b"Disallow: /*a*a*a*a*a*a*a*b$\n"),
+    "a number at the end": _counted(b"Disallow: /*a*a*a*a*a*a*a%d$\n"),
+    "a number at the start": _counted(b"Disallow: /a%d*a*a*a*b\n"),
+    "short rules with a star": _counted(b"allow:*%x\n"),
+    "distinct and misspelt": _counted(b"disalow:*%x\n"),
+    "several rules in a line": _counted(b">allow:/%x<br>allow:*a<br>disallow:*b\n"),
+    "many groups": _counted(b"user-agent:*\nallow:*%x\n"),
+    "stars nested": _nested_stars,
+    "stars in the wrong order": _wrong_order,
+    "one rule of stars": lambda size: _cut(_STAR + b"Disallow: /" + b"*a" * size, size),
+    "one rule of encoded slashes": lambda size: _cut(
+        _STAR + b"Disallow: /%2F" + b"\xff" * size, size
+    ),
 }
