@@ -107,7 +107,7 @@ async def test_equal_to_the_stats_and_to_the_servers(
         "unavailable": 2 * tenth,
         "not known": 0,
     }
-    assert numbers.allowed_because["no record for this robot"] == 6 * tenth
+    assert numbers.allowed_because["a robots.txt without rules"] == 6 * tenth
     assert numbers.totals["start_refused"] == sum(numbers.refused.values())
     assert page.stat().st_size < 250_000
     assert result.logged(30, "scrapy_koster.report.extension") == []
