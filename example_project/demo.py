@@ -215,7 +215,7 @@ The same site, for a robot that collects texts to train a model. Its /robots.txt
 
 {numbered(USAGE_ROBOTS_TXT.encode())}
 
-What was kept, dropped and refused, and the statement behind each:
+What was kept, dropped and refused, and the statement that decided:
 
 {used(train)}
 

@@ -134,7 +134,7 @@ class Used:
     outcome: str
     """kept, dropped or refused"""
     by: str
-    """A part of the statement behind that."""
+    """A part of the statement that decided."""
 
     def document(self) -> Document:
         name, colon, value = self.says.partition(": ")

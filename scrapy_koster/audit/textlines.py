@@ -40,7 +40,7 @@ _BALANCER = (
 )
 
 _HAPROXY = (
-    # docs.haproxy.org, "HTTP log format", behind the words of syslog: client with port, time,
+    # docs.haproxy.org, "HTTP log format", after a syslog prefix: client with port, time,
     # frontend, server, durations, status, bytes, two cookies, state, counts, queues, headers,
     # request. Of captured headers, Host may be the first, and User-Agent is the next.
     rb"^(?:[^ \n]* ){0,8}?(?P<client>[^ \n]+):\d+ \[(?P<time>[^\].\n]+)\.\d+\] [^ \n]+ [^ \n]+ "

@@ -28,7 +28,7 @@ class SiteRecords:
     the next visit to its host (*rests*), come out of the scheduler (*comes_out*), or are in the
     downloader. So a crawl of more sites than its memory has room for goes on: it takes no new
     sites until the loaded ones have made room, but for *least* sites. Hosts that rest may rest for
-    hours, and sites that have failed wait: they hold up nobody, and their files come on top.
+    hours, and sites that have failed wait: they delay no other site, and their files come on top.
     """
 
     most: int

@@ -289,8 +289,8 @@ class Sites:
     def waiting(self, request: Request) -> Iterator[None]:
         """Return the context in which *request* waits in place.
 
-        *request* uses no place of CONCURRENT_REQUESTS within this context. If the scheduler parks
-        no requests, it uses one, because then only the places limit the number of waiting requests.
+        *request* takes up no CONCURRENT_REQUESTS slot within this context. If the scheduler
+        parks no requests, it takes up one, because only the slots limit waiting requests then.
         """
         in_place = self.engine.hooks.in_place
         in_place[request] += 1

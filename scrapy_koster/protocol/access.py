@@ -51,7 +51,7 @@ class Answer:
 
     def __repr__(self) -> str:
         """Return a short and printable text for logs (section 6)."""
-        return f"<{self.status} {printable(self.url)}, {len(self.body)} octets>"
+        return f"<{self.status} {printable(self.url)}, {len(self.body)} bytes>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Copy:
 
     def __repr__(self) -> str:
         """Return a short and printable text for logs (section 6)."""
-        return f"<copy of {printable(self.url)}, HTTP {self.status}, {len(self.body)} octets>"
+        return f"<copy of {printable(self.url)}, HTTP {self.status}, {len(self.body)} bytes>"
 
 
 @dataclass(frozen=True, slots=True)

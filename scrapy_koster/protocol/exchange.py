@@ -46,4 +46,4 @@ class Exchange:
 
     def __repr__(self) -> str:
         """Return a short and printable text for logs (section 6)."""
-        return f"<{self.status} {printable(self.url)}, {len(self.body)} octets>"
+        return f"<{self.status} {printable(self.url)}, {len(self.body)} bytes>"

@@ -130,7 +130,7 @@ def test_what_cannot_be_read_in_a_jobdir_is_passed_over_and_said_once(
     [told] = [record for record in caplog.records if record.levelname == "ERROR"]
     assert told.getMessage() == (
         "Part of the queue in the JOBDIR cannot be read, probably because a run was killed. These"
-        " requests are not crawled, the others are"
+        " requests are lost, the rest are crawled"
     )
     assert told.exc_info
     assert "OSError: no such file" in str(told.exc_info[1])

@@ -162,7 +162,7 @@ async def test_whatever_sites_answer_each_request_ends_once(
 
 @pytest.mark.promise("README.md", "A failing site does not hold up the others")
 @pytest.mark.promise("docs/access.md", "a healthy site does not wait for sites that hang")
-@pytest.mark.promise("docs/access.md", "uses no place of CONCURRENT_REQUESTS")
+@pytest.mark.promise("docs/access.md", "takes up no CONCURRENT_REQUESTS slot")
 async def test_a_healthy_site_behind_300_that_hang_is_fetched_in_seconds(
     crawl: Crawl, server: Server
 ) -> None:

@@ -193,7 +193,7 @@ async def test_a_crawl_that_closes_asks_no_site_again(crawl: Crawl, server: Serv
     assert failing.asked("/robots.txt") == asked
 
 
-@pytest.mark.promise("docs/access.md", "waiting in place uses no place")
+@pytest.mark.promise("docs/access.md", "waiting in place takes up no slot")
 async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) -> None:
     """The host of the picture hangs; 40 pages are fetched beside it, 16 at a time."""
     site, pictures = server.site(), server.site(host="127.0.0.2")

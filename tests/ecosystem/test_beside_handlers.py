@@ -108,7 +108,7 @@ def abort(request: Any) -> bool:
 
 @pytest.mark.beside("scrapy-playwright", "with PLAYWRIGHT_ABORT_REQUEST")
 async def test_playwright_that_aborts(crawl: Crawl, server: Server) -> None:
-    """It keeps the browser to the page that was asked for, redirects aside: see below."""
+    """It keeps the browser to the requested page, except for redirects: see below."""
     assert await by_itself(crawl, server, PLAYWRIGHT_ABORT_REQUEST=abort) == ["/private/moved"]
 
 

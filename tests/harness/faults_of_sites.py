@@ -166,9 +166,9 @@ _ODD_FIELDS = Reply(
 _GZIP = gzip.compress(PADDED.encode())
 _ANSWERS: Sequence[SiteFault] = (
     *(_compared(row) for row in ROWS),
-    _answer("598, which nobody has defined", _DEFERRED, Reply(598, RULES)),
+    _answer("598, an unknown status", _DEFERRED, Reply(598, RULES)),
     _answer("200 with a byte order mark", _RULES, b"\xef\xbb\xbf" + RULES.encode()),
-    _answer("200 with header fields that make no sense", _RULES, _ODD_FIELDS),
+    _answer("200 with malformed header fields", _RULES, _ODD_FIELDS),
     _answer("200 with 500 kB in one line", _RULES, RULES + "#" * 500_000),
     SiteFault(_GROUPS[0], "gzip that is cut", _DEFERRED, _at(coded("gzip", _GZIP[:-30]))),
     SiteFault(_GROUPS[0], "gzip in two parts", _DEFERRED, _at(coded("x-gzip", _GZIP + _GZIP))),
@@ -180,7 +180,7 @@ _ANSWERS: Sequence[SiteFault] = (
         _RULES,
         _at(_into_what_is_forbidden),
     ),
-    _answer("200 that comes an octet at a time, in time", _RULES, Trickle(200, RULES, pause=0.005)),
+    _answer("200 that arrives byte by byte, in time", _RULES, Trickle(200, RULES, pause=0.005)),
 )
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n"
 _WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(RULES), RULES.encode())
@@ -206,11 +206,11 @@ _CONNECTIONS = (
         _RULES,
         _of(OtherName, "https"),
     ),
-    SiteFault(_GROUPS[1], "TLS where none is asked for", _DEFERRED, _tls_on_the_plain_port),
+    SiteFault(_GROUPS[1], "TLS on the port of http", _DEFERRED, _tls_on_the_plain_port),
 )
 _HOSTS = (
     SiteFault(_GROUPS[2], "does not exist", _DEFERRED, _named("nowhere.invalid")),
-    SiteFault(_GROUPS[2], "can be no name", _DEFERRED, _named("a..b")),
+    SiteFault(_GROUPS[2], "is impossible", _DEFERRED, _named("a..b")),
     SiteFault(_GROUPS[2], "is found late", _RULES, _named("late.invalid")),
     SiteFault(_GROUPS[2], "the resolver fails", _DEFERRED, _named("failing.invalid")),
 )

@@ -367,7 +367,7 @@ def test_an_answer_is_shown_without_its_body() -> None:
     url, body = "http://h/\x1b", b"x" * 100_000
     answer = Answer(url, 200, {"etag": "x" * 100_000}, body)
     exchange = Exchange(url, 0.0, (), 200, (), body, False, None, None, digest_of(body))
-    assert repr(answer) == repr(exchange) == r"<200 http://h/\x1b, 100000 octets>"
+    assert repr(answer) == repr(exchange) == r"<200 http://h/\x1b, 100000 bytes>"
     assert is_digest(exchange.digest)
     assert not is_digest("sha256:")
 

@@ -41,7 +41,7 @@ class DeferringScheduler(BaseScheduler):
     3.1: "On the request attempt resulted in temporary failure a robot should
     defer visits to the site until such time as the resource can be retrieved."
 
-    Waiting requests use no place of CONCURRENT_REQUESTS. When a site is known, its requests take
+    Waiting requests take up no CONCURRENT_REQUESTS slot. When a site is known, its requests take
     turns with the requests of the inner scheduler (KOSTER_FALLBACK_SCHEDULER).
     """
 
@@ -254,7 +254,7 @@ class DeferringScheduler(BaseScheduler):
                 if self._log.is_first("broken"):
                     self._log.defect(
                         "Part of the queue in the JOBDIR cannot be read, probably because a run was"
-                        " killed. These requests are not crawled, the others are",
+                        " killed. These requests are lost, the rest are crawled",
                         error,
                     )
                 # len() is slow: it adds up the queues of all hosts. So call it only after an error.

@@ -15,7 +15,7 @@ from scrapy_koster.crawl.engine.private import SendingHooks, belonging
 
 
 class _Checking:
-    """Mixin for a Downloader: checks requests. Waiting requests use no place of the downloader."""
+    """Mixin for a Downloader: checks requests, and lets them wait outside CONCURRENT_REQUESTS."""
 
     active: set[Request]
     handlers: Any

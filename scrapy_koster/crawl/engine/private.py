@@ -69,7 +69,7 @@ class SendingHooks:
     paced: Counter[Request] = field(default_factory=Counter)
     """The requests that wait in place for a visit to their host, with their waits (``Pacer``)."""
     frees_places: bool = False
-    """Whether these requests use no place of CONCURRENT_REQUESTS. Set by KosterMiddleware."""
+    """Whether these requests take up no CONCURRENT_REQUESTS slot. Set by KosterMiddleware."""
 
 
 async def through_middlewares(

@@ -63,8 +63,8 @@ _SPECIAL = (IPv4Network("192.0.0.0/24"), IPv6Network("3fff::/20"))
 class Fetcher:
     """Fetches robots.txt files, without the slots of the downloader.
 
-    A request passes through the downloader middlewares like a request for a page, but uses no slot
-    and no place of CONCURRENT_REQUESTS. So a hanging site takes no room from healthy sites.
+    A request passes through the downloader middlewares like a request for a page, but takes up no
+    slot of its host and no CONCURRENT_REQUESTS slot. So a hanging site takes no room from others.
     Retries, redirects, cookies, the HTTP cache and the offsite filter would change the meaning of
     an answer. The meta of the request disables these components.
     """

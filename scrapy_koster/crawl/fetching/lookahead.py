@@ -86,7 +86,7 @@ class FetchLimiter:
     """Limits the fetches of robots.txt at once, which take up no CONCURRENT_REQUESTS slots.
 
     At most *most* run, and at most *young* of them have begun within the last second. So a proxy or
-    a network gets as many as the user has set, and fetches that hang do not hold up the others.
+    a network gets as many as the user has set, and fetches that hang do not delay the rest.
     Sites that have failed may hang again: they have a quarter of *most*, the other sites the rest.
     """
 

@@ -6,7 +6,7 @@ a request, renews it, and ends it after the visit.
 
 A request that has to wait is parked in the scheduler, and comes out with the lock. A request that
 is in the downloader already (``engine.download_async``, media pipelines) waits in place for the
-lock, and meanwhile uses no place of CONCURRENT_REQUESTS. A lock is taken for a parked request only
+lock, and meanwhile takes up no CONCURRENT_REQUESTS slot. A lock is taken for a parked request only
 if the downloader has room, so that no host is locked for a request that cannot be sent.
 
 The request that is about to be sent uses the lock, whatever request the lock was taken for: the
