@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from harness.crawling import Crawl, reactor_settings
+from harness.crawling import Crawl, Robots, reactor_settings
 from harness.replies import Reply, Reset, redirect
 from harness.server import Server, Site
 from scrapy import Request, Spider, signals
@@ -91,3 +93,41 @@ def test_an_error_of_start_is_not_that() -> None:
     crawler.signals.send_catch_log(signals.spider_error, response=None)
     [(_, raised)] = crawler.signals.send_catch_log(signals.spider_idle)
     assert raised is None
+
+
+@pytest.mark.promise("docs/coming-from-scrapy.md", "what changes for monitoring")
+async def test_what_a_monitor_sees_in_a_crawl_of_each(
+    crawl: Crawl, server: Server, site: Site, tmp_path: Path
+) -> None:
+    counted = ["robotstxt/request_count", "robotstxt/forbidden"]
+    counted += ["response_received_count", "log_count/ERROR"]
+    closed, failing = server.site(), server.site()
+    closed.robots, failing.robots = "User-agent: *\nDisallow: /\n", Reply(503)
+
+    async def seen(robots: Robots, url: str, **settings: Any) -> tuple[Any, ...]:
+        ours = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_IDLE_LIMIT_SECS": 0.5}
+        running = crawl.start(urls=[url], robots=robots, settings=ours | settings)
+        idle = Mock()
+        running.crawler.signals.connect(idle, signals.spider_idle)
+        result = await running.result()
+        return (
+            result.finish_reason,
+            *(result.stats.get(name, 0) for name in counted),
+            len(result.warnings),
+            idle.call_count,
+        )
+
+    jobdir = {"JOBDIR": str(tmp_path / "job")}
+    two = {"CLOSESPIDER_PAGECOUNT": 2}
+    page = site.url("/")
+    assert await seen("scrapy", closed.url("/")) == ("finished", 1, 1, 1, 0, 0, 1)
+    reason, *counts, _ = await seen("koster", closed.url("/"))
+    assert (reason, *counts) == (FORBIDDEN, 1, 1, 0, 0, 0)
+    assert await seen("scrapy", failing.url("/")) == ("finished", 1, 0, 2, 1, 0, 1)
+    reason, attempts, *counts, idles = await seen("koster", failing.url("/"))
+    assert (reason, *counts) == ("finished", 1, 0, 0, 1)
+    assert attempts > 1
+    assert idles > 1
+    assert (await seen("koster", failing.url("/"), **jobdir))[0] == "robotstxt_waiting"
+    assert (await seen("scrapy", page, **two))[0] == "closespider_pagecount"  # robots.txt counts
+    assert (await seen("koster", page, **two))[0] == "finished"
