@@ -121,10 +121,10 @@ def worker(urls: Path, redis_url: str, log: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*command, "-a", f"urls={urls}", *options])
 
 
-def in_journals(client: redis.Redis) -> int:
-    """How many requests the journals of all workers have."""
+def parked(client: redis.Redis) -> int:
+    """How many requests wait in Redis for their sites. A queue of scrapy-redis is a sorted set."""
     keys = list(client.scan_iter(match="*:koster:parked:*"))
-    return sum(int(client.hlen(key)) for key in keys)
+    return sum(int(client.zcard(key)) for key in keys)
 
 
 def has_deferred(log: Path) -> bool:
@@ -134,7 +134,7 @@ def has_deferred(log: Path) -> bool:
 
 
 def crawl(sites: Sites, client: redis.Redis, redis_url: str, folder: Path) -> int:
-    """Crawl, and kill a worker in which requests wait; return how many requests waited in it."""
+    """Crawl, and kill a worker in which requests wait; return how many requests waited in Redis."""
     urls = folder / "urls"
     urls.write_text("\n".join(sites.urls()), encoding="utf-8")
     logs = [folder / f"worker{number}.log" for number in range(WORKERS)]
@@ -144,9 +144,10 @@ def crawl(sites: Sites, client: redis.Redis, redis_url: str, folder: Path) -> in
     try:
         healthy, waiting = (SITES - FAILING) * PAGES, FAILING * (PAGES + 1)
         until(lambda: len(sites.pages(failing=False)) == healthy, "the healthy sites are crawled")
-        until(lambda: in_journals(client) == waiting, "what waits is in the journals")
+        until(lambda: parked(client) == waiting, "what waits is in Redis")
         # Not the first: one that started late has met no site that fails.
         killed = next(each for each, log in zip(workers, logs, strict=True) if has_deferred(log))
+        waited = parked(client)
         killed.kill()
         killed.wait()
         sites.fail = False
@@ -156,15 +157,14 @@ def crawl(sites: Sites, client: redis.Redis, redis_url: str, folder: Path) -> in
         ended = [each.returncode for each in others]
         if any(ended):
             sys.exit(f"Workers ended with {ended}.")
-        said = "".join(log.read_text(encoding="utf-8") for log in logs)
-        return sum(map(int, re.findall(r"in a worker that has died.*queue: (\d+)", said)))
+        return waited
     finally:
         for each in workers:
             each.kill()
             each.wait()
 
 
-def report(sites: Sites, taken_over: int) -> list[str]:
+def report(sites: Sites, waited: int) -> list[str]:
     """Print what became of it; return what is not as it has to be."""
     fetches = Counter({n: sites.asked[n, "/robots.txt"] for n in range(FAILING, SITES)})
     pages = sites.pages(failing=True) + sites.pages(failing=False)
@@ -173,7 +173,7 @@ def report(sites: Sites, taken_over: int) -> list[str]:
     forbidden = sum(count for (_, path), count in sites.asked.items() if "/private/" in path)
     rows = {
         "workers, of which one was killed": WORKERS,
-        "requests that waited in it": taken_over,
+        "requests that waited in Redis": waited,
         "robots.txt fetches a site (of those that did not fail)": fetches.total() / len(fetches),
         "pages": wanted,
         "pages lost": lost,
@@ -185,7 +185,7 @@ def report(sites: Sites, taken_over: int) -> list[str]:
     ought = {"pages lost": 0, "pages fetched twice": 0, "forbidden pages fetched": 0}
     ought["robots.txt fetches a site (of those that did not fail)"] = 1
     found = [f"{name}: {rows[name]:g}" for name in ought if rows[name] != ought[name]]
-    return found if taken_over else [*found, "no request waited in the worker that was killed"]
+    return found if waited else [*found, "no request waited in Redis"]
 
 
 def main() -> int:
