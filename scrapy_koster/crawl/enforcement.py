@@ -130,10 +130,12 @@ class Enforcement:
         if (refusal := self.refusal_of_host(request, state)) is not None:
             self._enforced(request, state, robot, refusal)
         decided_url, by = self.decided.get(request, (None, None))
-        if decided_url != url:
+        now, policy = self._epoch(), self._config.policy
+        copy = copy_in_force(state.known, now=now, policy=policy.at(state.site, now))
+        has_override = bool(policy.overrides)  # it can end meanwhile
+        is_open = has_override and copy is None and isinstance(state.known, Failure)
+        if decided_url != url or is_open:
             return self._check_after_wait(request, state, robot)
-        copy = copy_in_force(state.known, now=self._epoch(), policy=self._config.policy)
-        has_override = bool(self._config.policy.overrides)  # it can end meanwhile
         if copy is not None and (has_override or _identity(copy) != by):
             self._enforced(request, state, robot, Obey(copy, copy.expires))
         return None
