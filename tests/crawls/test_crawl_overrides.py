@@ -121,3 +121,11 @@ async def test_one_opens_a_closed_site(
     assert report is not None
     [row] = read(report.database).to_dict()["overrides"]
     assert (row["site"], row["allowed"]) == (site.url(""), 1)
+
+
+@pytest.mark.promise("docs/stats.md", "staging sites: the log names KOSTER_OVERRIDES")
+async def test_the_log_names_it_for_a_staging_site(crawl: Crawl, site: Site) -> None:
+    result = await crawl(urls=[site.url("/private/a"), site.url("/private/b")])
+    hint = "add an entry to KOSTER_OVERRIDES"
+    [line] = [line for line in result.logged(logging.INFO) if hint in line]
+    assert line.startswith(f"Pages of {site.url('')}, which is not a public address, are refused")
