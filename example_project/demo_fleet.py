@@ -204,12 +204,12 @@ def main() -> int:
             with redis.Redis(port=port) as client:
                 until(lambda: answers(client), "redis-server answers")
                 print(f"{WORKERS} workers crawl {SITES} sites. This takes about a minute.")
-                taken_over = crawl(sites, client, f"redis://127.0.0.1:{port}/0", folder)
+                waited = crawl(sites, client, f"redis://127.0.0.1:{port}/0", folder)
         finally:
             sites.close()
             running.terminate()
             running.wait()
-    found = report(sites, taken_over)
+    found = report(sites, waited)
     if found:
         print("This is not as it should be:", *found, sep="\n  ")
         return 1

@@ -176,7 +176,8 @@ CHECKS = {
         # Fields outside of the standards.
         Check("K060", _NOTE, BOTH, "3.2", "B11",
               "No robot that we know of reads a field of this name.",
-              'Remove the line; if it is the only rule of its record, write "Disallow:".'),
+              'Correct or remove the line; if it is the only rule of its record, write'
+              ' "Disallow:".'),
         Check("K061", _WARNING, BOTH, "3.2", "B11",
               "The Sitemap is not a full URL: robots do not find it.",
               "Write the whole URL, from http:// or https:// on."),

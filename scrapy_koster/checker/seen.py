@@ -147,7 +147,9 @@ def _seen_in_field(source: SourceLine) -> Iterator[Seen]:
         if seconds(source.value) is None:
             yield Seen("K062", number, column, "no number: {}", (source.value,))
     elif field not in _EXTENSIONS:
-        yield Seen("K060", number, column, "an unknown field: {}", (field,))
+        near = _EXTENSION_MEANT.get(_spelt(field))
+        said = "an unknown field: {}, perhaps {}" if near else "an unknown field: {}"
+        yield Seen("K060", number, column, said, (field, near) if near else (field,))
 
 
 _EXTENSIONS = frozenset(
@@ -188,6 +190,11 @@ def _near(word: bytes) -> Iterator[bytes]:
 
 _SPELT = {_spelt(name): name for name in (b"Allow", b"Disallow", b"User-agent")}
 _MEANT = {slip: name for word, name in _SPELT.items() for slip in _near(word)}
+_EXTENSION_MEANT = {
+    slip: name
+    for name in (*sorted(_EXTENSIONS), b"crawl-delay", b"sitemap")  # the last name wins
+    for slip in _near(_spelt(name))
+}
 _FIELD_MAX = 20
 
 

@@ -177,9 +177,10 @@ def _bases(run: Run, urls: list[str]) -> tuple[Mapping[str, Basis | None], str]:
     (body, cut), now = run.robots_txt(opts.robots), time()
     bases = {}
     for url in urls:
-        answer = Answer(site_named(url).robots_url, 200, {}, body, cut)
+        site = site_named(url)
+        answer = Answer(site.robots_url, 200, {}, body, cut)
         known = after_answer(answer, None, now=now, policy=config.policy, jitter=0.0)
-        bases[url] = basis_of(known, Source.FILE, at=now, config=config, crawler=run.crawler)
+        bases[url] = basis_of(site, known, Source.FILE, at=now, config=config, crawler=run.crawler)
     return bases, NO_ANSWER
 
 
@@ -216,9 +217,12 @@ def explain(
 def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
     """Return the rulings of both standards, or None if rules do not decide about the site."""
     by_rules = (Ground.RULE, Ground.DELAY, Ground.OVERRIDE, Ground.USAGE)
-    if verdict.ground not in by_rules or not isinstance(verdict.known, Copy):
+    copy = verdict.known
+    if verdict.ground not in by_rules or not isinstance(copy, Copy):
         return None
-    readings = (RobotsTxt(verdict.known.body), Rfc9309(verdict.known.body))
+    if copy.status in (401, 403):  # an override has opened the site
+        return None
+    readings = (RobotsTxt(copy.body), Rfc9309(copy.body))
     return {reading.standard: _ruling(reading, verdict.url, robot) for reading in readings}
 
 

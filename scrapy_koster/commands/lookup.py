@@ -82,13 +82,15 @@ class Basis:
         return usage_lines(copy.in_utf8, self.parser, labels=labels, digest=copy.digest)
 
 
-def basis_of(known: Known, source: Source, *, at: float, config: Config, crawler: Crawler) -> Basis:
-    """Return the basis of decisions by *known* at the time *at*.
+def basis_of(
+    site: Site, known: Known, source: Source, *, at: float, config: Config, crawler: Crawler
+) -> Basis:
+    """Return the basis of decisions on *site* by *known* at the time *at*.
 
     A copy is obeyed, even if expired. A failure refuses requests if a crawl would wait for a retry,
     or would fetch the robots.txt first.
     """
-    step = next_step(known, now=at, policy=config.policy)
+    step = next_step(known, now=at, policy=config.policy.at(site, at))
     if waits(step):
         step = Obey(known, known.expires) if isinstance(known, Copy) else Refuse(known, known.retry)
     parser = None
@@ -110,10 +112,11 @@ def archived_basis(folder: Folder, site: Site, time: float, *, settings: Setting
     info, known = folder.info(outcome.warc), folder.whole(outcome)
     crawler = Crawler(DefaultSpider, _archived_settings(settings, info, outcome.warc))
     config = config_of(crawler)
-    is_current = not isinstance(next_step(known, now=time, policy=config.policy), Ask)
+    policy = config.policy.at(site, time)
+    is_current = not isinstance(next_step(known, now=time, policy=policy), Ask)
     at = time if is_current else outcome.at
     source = next((each for each in Source if each.value == outcome.source), Source.FETCHED)
-    basis = basis_of(known, source, at=at, config=config, crawler=crawler)
+    basis = basis_of(site, known, source, at=at, config=config, crawler=crawler)
     robot = info.get("koster-robot", "")
     return replace(basis, robot=robot, time=time, outcome=outcome, is_current=is_current)
 

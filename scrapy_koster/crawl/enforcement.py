@@ -23,6 +23,7 @@ from scrapy_koster.crawl.decision import Decision, decide
 from scrapy_koster.crawl.engine.compat import CannotResolveHostError
 from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.fetching.fetcher import network_of
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Copy, Failure
@@ -130,10 +131,12 @@ class Enforcement:
         if (refusal := self.refusal_of_host(request, state)) is not None:
             self._enforced(request, state, robot, refusal)
         decided_url, by = self.decided.get(request, (None, None))
-        if decided_url != url:
+        now, policy = self._epoch(), self._config.policy
+        copy = copy_in_force(state.known, now=now, policy=policy.at(state.site, now))
+        has_override = bool(policy.overrides)  # it can end meanwhile
+        is_open = has_override and copy is None and isinstance(state.known, Failure)
+        if decided_url != url or is_open:
             return self._check_after_wait(request, state, robot)
-        copy = copy_in_force(state.known, now=self._epoch(), policy=self._config.policy)
-        has_override = bool(self._config.policy.overrides)  # it can end meanwhile
         if copy is not None and (has_override or _identity(copy) != by):
             self._enforced(request, state, robot, Obey(copy, copy.expires))
         return None
@@ -232,6 +235,14 @@ class Enforcement:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
             request.meta["koster_verdict"] = verdict
             return
+        is_inside = verdict.ground is Ground.RULE and network_of(state.site.host)
+        if is_inside and self._log.is_first("a site inside"):
+            self._log.info(
+                "Pages of %(site)s, which is not a public address, are refused by its rules. If it"
+                " is your own site, add an entry to KOSTER_OVERRIDES that allows them. This is"
+                " logged once",
+                site=state.site,
+            )
         if self._sites.is_by_hand:  # a person waits for the page
             self._log.info("Refused: %(request)s is %(verdict)s", request=request, verdict=verdict)
         else:

@@ -36,6 +36,7 @@ from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import SiteState, Waiting
 from scrapy_koster.protocol.access import Failure, last_copy
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import (
     Ask,
     Defer,
@@ -103,7 +104,7 @@ class Sites:
             if isinstance(state.known, Failure):
                 if isinstance(step, Ask):
                     self.serve(state, request)
-                return self._step_between(state.known)
+                return self._step_between(state.site, state.known)
             self.busy()
             told: Deferred[Settled] = Deferred(partial(self._leaves, state))
             self.serve(state, request, told)
@@ -114,8 +115,9 @@ class Sites:
                 return end
         return step
 
-    def _step_between(self, failure: Failure) -> Settled:
-        return step_between(failure, now=self.clock.epoch(), policy=self.config.policy)
+    def _step_between(self, site: Site, failure: Failure) -> Settled:
+        now = self.clock.epoch()
+        return step_between(failure, now=now, policy=self.config.policy.at(site, now))
 
     def serve(
         self, state: SiteState, request: Request, told: Deferred[Settled] | None = None
@@ -235,7 +237,7 @@ class Sites:
             if not is_closing:
                 self.parked.settled(state, told, is_kept=is_kept)
         elif isinstance(state.known, Failure):
-            self._tell(waiting, self._step_between(state.known))
+            self._tell(waiting, self._step_between(state.site, state.known))
         is_wanted = self._is_wanted(state)
         if waiting.timer and not is_wanted:
             self._end_service(state, waiting)

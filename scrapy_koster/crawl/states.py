@@ -99,7 +99,7 @@ class SiteState:
     def take_step(self, *, now: float, policy: Policy) -> Step:
         """Return the step for a request to the site at the time *now*."""
         if now >= self.until_epoch:
-            step = self.step = next_step(self.known, now=now, policy=policy)
+            step = self.step = next_step(self.known, now=now, policy=policy.at(self.site, now))
             self.until_epoch = 0.0 if waits(step) else step.until
         return self.step
 

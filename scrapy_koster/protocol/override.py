@@ -2,7 +2,7 @@
 
 Neither standard has such exceptions. So an override names one site, a reason and a last day, and
 decides only on paths. A site that is closed by 401 or 403, or because its robots.txt is
-unavailable, stays closed.
+unavailable, stays closed, unless an override opens it ("unavailable": "allow").
 """
 
 import re
@@ -18,7 +18,7 @@ from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import TEXT_CHARS
 
-_KEYS = ("site", "allow", "disallow", "reason", "until")
+_KEYS = ("site", "allow", "disallow", "unavailable", "reason", "until")
 _NO_PREFIX = re.compile(r"[*#\s\x00-\x1f\x7f]|\$$")
 _ORIGIN = re.compile(r"https?://[^\s/?#@*\\]+/?", re.IGNORECASE)
 _REASON_CHARS = 300
@@ -34,6 +34,8 @@ class Override:
     """Beginnings of the allowed paths, decoded by ``url_path``."""
     disallow: tuple[str, ...] = ()
     """Beginnings of the forbidden paths, decoded by ``url_path``."""
+    opens: bool = False
+    """Whether the site is open if a 401, a 403 or a failure would close it."""
     reason: str
     until: date
     """The last day of the override, in UTC."""
@@ -69,19 +71,26 @@ def current(overrides: Sequence[Override], site: Site, now: float) -> list[Overr
     return [each for each in overrides if each.site == site and now < each.ends]
 
 
-def choice(url: str | bytes, overrides: Sequence[Override]) -> tuple[bool, Override] | None:
+def choice(
+    url: str | bytes, overrides: Sequence[Override], *, is_closed: bool = False
+) -> tuple[bool, Override] | None:
     """Return (allowed, override) if one of the *overrides* of a site decides on *url*, or None.
 
-    The longest matching path decides. Of two equal paths, the path in "disallow" decides. The
+    The longest matching path decides. Of two equal paths, the path in "disallow" decides. If the
+    site *is_closed*, one of the overrides has to open it, and then decides on other paths. The
     result for /robots.txt is None: the URL is always allowed (3.2.2).
     """
-    if not overrides or is_robots_txt(url):
+    is_open = not is_closed or any(each.opens for each in overrides)
+    if not overrides or not is_open or is_robots_txt(url):
         return None
     path = url_path(url)
     matching = [
         (len(prefix), not allowed, (allowed, each))
         for each in overrides
-        for allowed, prefixes in ((True, each.allow), (False, each.disallow))
+        for allowed, prefixes in (
+            (True, (*each.allow, "") if is_closed and each.opens else each.allow),
+            (False, each.disallow),
+        )
         for prefix in prefixes
         if path.startswith(prefix)
     ]
@@ -121,12 +130,15 @@ def _override(entry: Any) -> Override:
         if key not in entry:
             raise ValueError(f'it has no "{key}"')
     allow, disallow = _paths(entry, "allow"), _paths(entry, "disallow")
-    if not allow and not disallow:
-        raise ValueError('it has neither "allow" nor "disallow"')
+    if (unavailable := entry.get("unavailable")) not in (None, "allow"):
+        raise ValueError(f'"unavailable" is {printable(repr(unavailable))}, and not "allow"')
+    if not (allow or disallow or unavailable):
+        raise ValueError('it has neither "allow" nor "disallow" nor "unavailable"')
     return Override(
         site=_site(entry["site"]),
         allow=allow,
         disallow=disallow,
+        opens=unavailable is not None,
         reason=_reason(entry["reason"]),
         until=_until(entry["until"]),
     )

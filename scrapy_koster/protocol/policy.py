@@ -1,9 +1,10 @@
 """The settings for the meaning of an answer to GET /robots.txt."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from scrapy_koster.protocol.override import Override
+from scrapy_koster.protocol.override import Override, current
+from scrapy_koster.protocol.site import Site
 
 
 class Restricted(Enum):
@@ -55,6 +56,8 @@ class Policy:
     html: Html = Html.ALLOW
     unavailable: Unavailable = Unavailable.DEFER
     overrides: tuple[Override, ...] = ()
+    is_opened: bool = False
+    """Whether only an override allows requests to a site that fails (``at``)."""
     reads_hidden: bool = False
     """Whether the parser obeys hidden and misspelled lines."""
 
@@ -62,3 +65,10 @@ class Policy:
     def defers(self) -> bool:
         """Whether requests to a site wait after a temporary failure of its robots.txt."""
         return self.unavailable is Unavailable.DEFER
+
+    def at(self, site: Site, now: float) -> "Policy":
+        """Return the policy for *site* at the time *now*: another one if an override opens it."""
+        if not any(each.opens for each in current(self.overrides, site, now)):
+            return self
+        is_opened, allow = self.unavailable is not Unavailable.ALLOW, Unavailable.ALLOW
+        return replace(self, restricted=Restricted.ALLOW, unavailable=allow, is_opened=is_opened)

@@ -65,7 +65,7 @@ class Standing(IntEnum):
 
     @property
     def may_be_overridden(self) -> bool:
-        """Whether KOSTER_OVERRIDES apply: not if a 401, a 403 or a failure closes the site."""
+        """Whether paths of KOSTER_OVERRIDES apply: not if a 401, 403 or failure closes the site."""
         return self not in (Standing.RESTRICTED, Standing.UNAVAILABLE)
 
 

@@ -49,8 +49,12 @@ class Defer(_Failed):
     """Defer visits to the site (3.1)."""
 
 
+@dataclass(frozen=True)
 class Pass(_Failed):
-    """Allow requests without a robots.txt, for example by KOSTER_UNAVAILABLE = "allow"."""
+    """Allow requests without a robots.txt: by KOSTER_UNAVAILABLE = "allow", or by an override."""
+
+    by_override: bool = False
+    """Whether only an override allows them. Without it, the site is closed."""
 
 
 class Refuse(_Failed):
@@ -71,7 +75,8 @@ def standing_by(step: Settled, policy: Policy) -> Standing:
     """Return the standing of a site with this *step*."""
     if isinstance(step, Obey):
         return standing_of(step.copy, policy)
-    return Standing.LET_THROUGH if isinstance(step, Pass) else Standing.UNAVAILABLE
+    is_open = isinstance(step, Pass) and (policy.is_opened or not step.by_override)
+    return Standing.LET_THROUGH if is_open else Standing.UNAVAILABLE
 
 
 def waits(step: Step) -> "TypeIs[Ask | Defer]":
@@ -123,7 +128,9 @@ def step_between(failure: Failure, *, now: float, policy: Policy) -> Settled:
     if stale is not None and is_usable and not why_not_obeyed(stale, policy):
         return Obey(stale, min(failure.retry, stale.expires + longer_secs))
     passes = policy.unavailable is Unavailable.ALLOW and not failure.is_defect
-    return Pass(failure, failure.retry) if passes else Refuse(failure, failure.retry)
+    if passes:
+        return Pass(failure, failure.retry, policy.is_opened)
+    return Refuse(failure, failure.retry)
 
 
 def given_up_at(known: Known | None, *, policy: Policy) -> float:

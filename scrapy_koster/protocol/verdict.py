@@ -20,7 +20,7 @@ from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground
-from scrapy_koster.protocol.step import Obey, Settled, standing_by
+from scrapy_koster.protocol.step import Obey, Refuse, Settled, standing_by
 from scrapy_koster.protocol.usage import Statement
 from scrapy_koster.protocol.wording import (
     TEXT_CHARS,
@@ -50,11 +50,12 @@ def permission(
     of *parser*, and raises ParserDefectError if ``allowed`` fails or does not return a bool.
     *overrides* are the current overrides of the site.
     """
-    if overrides and standing_by(step, policy).may_be_overridden:
+    if overrides and not isinstance(step, Refuse):  # nothing opens a site that is refused
         by_site = permission(step, parser, policy)
+        is_closed = not standing_by(step, policy).may_be_overridden
 
         def allows(url: str, robot: str | bytes) -> bool:
-            chosen = choice(url, overrides)
+            chosen = choice(url, overrides, is_closed=is_closed)
             return by_site(url, robot) if chosen is None else chosen[0]
 
         return allows
@@ -247,12 +248,13 @@ def verdict_on(
         ground, ruling = Ground.USAGE, _ruling_by(stated.as_line())
     else:
         decided = forbidden or url
-        if overrides and standing.may_be_overridden:
+        if overrides and not isinstance(step, Refuse):
             by_site = permission(step, parser, policy)
             decided = forbidden or forbidden_spelling(url, robot, by_site) or url
             # An override that agrees with the site has no effect, and is not named.
             if by_site(decided, robot) is bool(forbidden):
-                chosen = choice(decided, overrides)
+                is_closed = not standing.may_be_overridden
+                chosen = choice(decided, overrides, is_closed=is_closed)
                 override = chosen and chosen[1]
         ground = Ground.OVERRIDE if override else standing.ground
         ruling = _ruling(reader, decided, robot, allowed=not forbidden)

@@ -81,6 +81,25 @@ def test_found(expected: str, body: bytes) -> None:
     assert ", ".join(f"{code} {line}:{column}" for code, line, column in found(body)) == expected
 
 
+@pytest.mark.parametrize(
+    ("field", "meant"),
+    [
+        (b"Content-Signals", "content-signal"),
+        (b"Content-Ussage", "content-usage"),
+        (b"Crawl-dealy", "crawl-delay"),
+        (b"Crawldelay", "crawl-delay"),
+        (b"Sitmap", "sitemap"),
+        (b"Sitemapss", "sitemap"),
+        (b"Madeup", None),
+        (b"Citemapz", None),  # two errors
+    ],
+)
+def test_a_misspelt_extension(field: bytes, meant: str | None) -> None:
+    [finding] = check(in_record(b"Disallow: /a", field + b": 1"))
+    proposal = f", perhaps '{meant}'" if meant else ""
+    assert finding.message == f"an unknown field: '{field.decode().lower()}'{proposal}"
+
+
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_clean(line_end: str) -> None:
     for text in (

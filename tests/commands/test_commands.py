@@ -308,6 +308,20 @@ def test_explain_names_an_override(robots: Robots) -> None:
     assert ran.status == 1
 
 
+@pytest.mark.promise("docs/settings.md", "an override opens a closed site: explain")
+@pytest.mark.parametrize("status", [403, 503])
+def test_explain_names_an_override_that_opens_a_site(sites: Sites, status: int) -> None:
+    site = sites.server.site()
+    site.robots = Reply(status)
+    entry = {"site": site.url(""), "unavailable": "allow", "reason": "agreed"}
+    for until, allowed in (("2999-12-31", True), ("2020-01-01", False)):
+        overrides = json.dumps([{**entry, "until": until}])
+        ran = sites.run("explain", "--json", site.url("/a"), KOSTER_OVERRIDES=overrides)
+        [row] = ran.objects
+        assert (row["allowed"], row["override"] is not None, ran.status == 0) == (allowed,) * 3
+        assert "draft" not in row
+
+
 @pytest.mark.promise("docs/commands.md", "explain: because uses your KOSTER_PARSER")
 def test_explain_goes_by_the_parser_of_the_settings(robots: Robots) -> None:
     settings = {"KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser"}

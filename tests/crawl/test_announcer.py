@@ -115,7 +115,7 @@ def test_who_gives_up_a_site_is_told_what_helps(
     announcer: Announcer, caplog: pytest.LogCaptureFixture, *, is_defect: bool
 ) -> None:
     announcer.announce(state_of(), Refuse(replace(FAILURE, is_defect=is_defect), 0), waiting=2)
-    assert ("KOSTER_UNAVAILABLE" in caplog.text) is not is_defect
+    assert ("KOSTER_OVERRIDES" in caplog.text) is not is_defect
 
 
 @pytest.mark.parametrize(("unavailable", "is_defect"), [("disallow", False), ("allow", True)])

@@ -45,8 +45,9 @@ async def test_every_request_is_forbidden(
     assert len(result.refused) == 4
 
 
+@pytest.mark.promise("docs/stats.md", "finish reason robotstxt_unavailable")
 @pytest.mark.parametrize("unavailable", ["defer", "disallow"])
-async def test_an_outage_is_not_that(
+async def test_an_outage_is_named(
     crawl: Crawl, server: Server, site: Site, unavailable: str
 ) -> None:
     failing = server.site()
@@ -54,6 +55,8 @@ async def test_an_outage_is_not_that(
     settings = {"KOSTER_UNAVAILABLE": unavailable, "KOSTER_DEFER_LIMIT_SECS": 0.2}
     urls = [site.url("/private"), failing.url("/a")]
     result = await crawl(urls=urls, settings=settings)
+    assert result.finish_reason == "robotstxt_unavailable"
+    result = await crawl(urls=[*urls, site.url("/open")], settings=settings)
     assert result.finish_reason == "finished"
 
 

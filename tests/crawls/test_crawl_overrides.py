@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from harness.crawling import Crawl, CrawlResult
+from harness.replies import Reply
 from harness.reports import tables_in
 from harness.server import Server, Site
 
@@ -26,8 +27,8 @@ def site(server: Server) -> Site:
     return site
 
 
-def entry(site: Site, until: str = "2999-12-31", **paths: list[str]) -> dict[str, Any]:
-    return {"site": site.url(""), "reason": AGREED, "until": until, **paths}
+def entry(site: Site, until: str = "2999-12-31", **more: Any) -> dict[str, Any]:
+    return {"site": site.url(""), "reason": AGREED, "until": until, **more}
 
 
 @pytest.mark.promise("docs/settings.md", "KOSTER_OVERRIDES")
@@ -89,3 +90,42 @@ def check_report(result: CrawlResult, site: Site, path: Path) -> None:
     assert "Your overrides" in page
     [row] = tables_in(page)["overrides"]
     assert row[:4] == [1, 1, site.url(""), text]
+
+
+@pytest.mark.promise("docs/settings.md", "an override opens a closed site until its last day")
+@pytest.mark.parametrize("status", [403, 503])
+async def test_one_opens_a_closed_site(
+    crawl: Crawl, server: Server, status: int, tmp_path: Path
+) -> None:
+    site, other, path = server.site(), server.site(), tmp_path / "report.html"
+    site.robots = other.robots = Reply(status)
+    settings = {
+        "KOSTER_OVERRIDES": [
+            entry(site, unavailable="allow", disallow=["/closed"]),
+            entry(other, "2020-01-01", unavailable="allow"),
+        ],
+        "KOSTER_IDLE_LIMIT_SECS": 0,
+        "KOSTER_REPORT": str(path),
+    }
+    urls = [site.url("/open"), site.url("/closed"), other.url("/open")]
+    result = await crawl(urls=urls, settings=settings)
+    assert site.pages_asked == ["/open"]
+    assert other.pages_asked == []
+    said = f"your override: {AGREED}, until 2999-12-31; without it this would be forbidden"
+    assert any(line.endswith(said) for line in result.logged(logging.DEBUG))
+    lines = result.logged(logging.INFO)
+    assert any(site.url("") in line and "KOSTER_OVERRIDES" in line for line in lines)
+    hint = 'use an entry of KOSTER_OVERRIDES with "unavailable": "allow"'
+    assert any(other.url("") in line and hint in line for line in lines)
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    [row] = read(report.database).to_dict()["overrides"]
+    assert (row["site"], row["allowed"]) == (site.url(""), 1)
+
+
+@pytest.mark.promise("docs/stats.md", "staging sites: the log names KOSTER_OVERRIDES")
+async def test_the_log_names_it_for_a_staging_site(crawl: Crawl, site: Site) -> None:
+    result = await crawl(urls=[site.url("/private/a"), site.url("/private/b")])
+    hint = "add an entry to KOSTER_OVERRIDES"
+    [line] = [line for line in result.logged(logging.INFO) if hint in line]
+    assert line.startswith(f"Pages of {site.url('')}, which is not a public address, are refused")

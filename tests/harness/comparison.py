@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
+import brotli  # type: ignore[import-untyped]
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
@@ -155,6 +156,7 @@ ROWS: Sequence[Row] = (
     ),
     Row("200, gzip", Means.RULES, coded("gzip", gzip.compress(PADDED.encode()))),
     Row("200, deflate", Means.RULES, coded("deflate", zlib.compress(PADDED.encode()))),
+    Row("200, br", Means.RULES, coded("br", brotli.compress(PADDED.encode()))),
     Row("200 over https, self-signed certificate", Means.RULES, answering(RULES, "https")),
     Row("200, 600 kB", Means.RULES, answering(RULES + LINE * 15_000)),
     Row("200 without end", Means.RULES, answering(endless(RULES * 1000))),

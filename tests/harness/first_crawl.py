@@ -70,12 +70,16 @@ def _sorted(names: re.Match[str]) -> str:
 
 
 def log_of(result: CrawlResult) -> list[str]:
-    """The lines of ours at INFO and above, without what differs from crawl to crawl."""
+    """The lines of ours at INFO and above, without what differs from crawl to crawl.
+
+    The sites of the page have public names: what is said of a staging site is left out.
+    """
     form = logging.Formatter(FORMAT)
     return [
         _timeless(form.format(record))
         for record in result.log
         if record.levelno >= logging.INFO and record.name.startswith("scrapy_koster")
+        if not record.getMessage().startswith("Pages of ")
     ]
 
 

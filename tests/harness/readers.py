@@ -31,12 +31,11 @@ from scrapy_koster.audit.naming import Namer
 from scrapy_koster.audit.textlines import BALANCER, COMMON, NAMED, nginx_format
 from scrapy_koster.audit.w3clines import W3cFormat
 from scrapy_koster.checker.syntax import check
+from scrapy_koster.crawl.fetching.transfer import decoded as unpacked
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.parsers import KosterRobotParser, StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, redirect_target
-from scrapy_koster.protocol.coding import codings_in
-from scrapy_koster.protocol.coding import decoded as unpacked
 from scrapy_koster.protocol.delay import longest_delay, names_delay
 from scrapy_koster.protocol.hazard import watch_of
 from scrapy_koster.protocol.html_page import page_in_place
@@ -148,7 +147,7 @@ _LOGGED = (
     "1.2.3.4 ", "1.2.3.4:1 [2.3] a a 1 200 1 - - a 1 1 {", "|", "1.234 1 a a/200 1 a a - a/", "::",
 )  # fmt: skip
 _GZIPS = [gzip.compress(b"#" * n) for n in range(3)]
-_HEADS = {"gzip": _GZIPS[0][:10], "deflate": b"x\x9c"}
+_HEADS = {"gzip": _GZIPS[0][:10], "deflate": b"x\x9c", "br": b"\x0b", "zstd": b"(\xb5/\xfd"}
 _MAX_BYTES = 512_000
 _KNOWN = Copy("http://h/robots.txt", 200, b"", None, None, 1.0, 2.0)
 _COPY = fields_of(_KNOWN)[0] or {}
@@ -254,11 +253,12 @@ def _url(text: str) -> None:
 def _coded(text: str) -> None:
     octets = text.encode("latin-1")
     gzips = b"".join(_GZIPS[n % len(_GZIPS)] for n in octets)  # a member for each octet
-    for coding in ("gzip", "deflate"):
-        for body in (octets, _HEADS[coding] + octets, gzips):
+    for coding, head in _HEADS.items():
+        for body in (octets, head + octets, gzips):
             with suppress(ValueError):
-                unpacked(body, [coding], _MAX_BYTES)
-    codings_in(text)
+                unpacked(body, coding, _MAX_BYTES)
+    with suppress(ValueError):
+        unpacked(b"#", text, _MAX_BYTES)
 
 
 def _value(text: str) -> None:

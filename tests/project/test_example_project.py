@@ -155,7 +155,7 @@ def test_the_demo_of_a_fleet(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = run("demo_fleet.py")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     shown = dict(re.findall(r"^  (\S.*?)  +(\d+)$", ran.stdout, re.MULTILINE))
-    assert int(shown.pop("requests that waited in it")) > 0
+    assert int(shown.pop("requests that waited in Redis")) > 0
     assert shown == {
         "workers, of which one was killed": "4",
         "robots.txt fetches a site (of those that did not fail)": "1",

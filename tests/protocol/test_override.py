@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from typing import Any
 
@@ -10,11 +11,11 @@ from harness.verdicts import POLICY, judged
 
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.override import Override, choice, current, overrides_of
-from scrapy_koster.protocol.policy import Missing, Policy
+from scrapy_koster.protocol.policy import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.reading import Strictest
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground
-from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled, step_between
 from scrapy_koster.protocol.verdict import Verdict
 
 SITE = Site("https", "a.example", 443)
@@ -70,6 +71,7 @@ def test_what_is_shown_of_one_is_harmless() -> None:
 
 
 ENTRY = {"site": str(SITE), "allow": ["/"], "reason": "x", "until": UNTIL}
+OPEN = {"unavailable": "allow"}
 WRONG: tuple[tuple[Any, str], ...] = (
     ([{}, 3], r"entry 1, \{\}: it has no \"site\""),
     (
@@ -81,7 +83,8 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (3, "it is not a list of entries"),
     ([ENTRY | {"x": 1}], "'x' is not a key of an entry"),
-    ([{**ENTRY, "allow": []}], 'it has neither "allow" nor "disallow"'),
+    ([{**ENTRY, "allow": []}], 'it has neither "allow" nor "disallow" nor "unavailable"'),
+    ([ENTRY | {"unavailable": True}], '"unavailable" is True, and not "allow"'),
     ([ENTRY | {"site": "https://a.example/b"}], "is not the origin of one site"),
     ([ENTRY | {"allow": "/"}], '"allow" is not a list of paths'),
     ([ENTRY | {"allow": ["/*"]}], "is not the beginning of a path"),
@@ -106,7 +109,8 @@ CLOSED = override(disallow=("/open",))
 
 
 def told(path: str, step: Settled, *overrides: Override, policy: Policy = POLICY) -> Verdict:
-    return judged(path, step, Strictest(BODY), policy, site=SITE, overrides=overrides)
+    parser = Strictest(BODY) if isinstance(step, Obey) and step.copy is COPY else None
+    return judged(path, step, parser, policy, site=SITE, overrides=overrides)
 
 
 def test_one_that_allows() -> None:
@@ -172,14 +176,46 @@ def test_a_site_without_rules(step: Settled, policy: Policy, allowed: bool, beca
     assert because in verdict.because()
 
 
+SHUT = Obey(Copy(COPY.url, 403, b"", None, None, 0, 1), 1)
+PASSED = step_between(
+    FAILURE, now=NOON, policy=Policy(overrides=overrides_of([ENTRY | OPEN])).at(SITE, NOON)
+)
+OPENING, PARTLY = override(opens=True), override(opens=True, disallow=("/private",))
+
+
 @pytest.mark.parametrize(
-    ("step", "ground"),
+    ("step", "ground", "entries"),
     [
-        (Obey(Copy(COPY.url, 403, b"", None, None, 0, 1), 1), Ground.RESTRICTED),
-        (Refuse(FAILURE, 1), Ground.UNAVAILABLE),
+        (SHUT, Ground.RESTRICTED, [override(allow=("/",))]),
+        (SHUT, Ground.RESTRICTED, [PARTLY]),
+        (PASSED, Ground.UNAVAILABLE, []),  # it has expired meanwhile
+        (PASSED, Ground.UNAVAILABLE, [PARTLY]),
+        (Refuse(FAILURE, 1), Ground.UNAVAILABLE, [override(allow=("/",)), OPENING]),
     ],
 )
-def test_a_site_that_is_closed_stays_closed(step: Settled, ground: Ground) -> None:
-    verdict = told("/private", step, override(allow=("/",)))
+def test_a_site_that_is_closed_stays_closed(
+    step: Settled, ground: Ground, entries: list[Override]
+) -> None:
+    verdict = told("/private", step, *entries)
     assert verdict == told("/private", step)
     assert (verdict.allowed, verdict.ground) == (False, ground)
+
+
+@pytest.mark.parametrize("step", [SHUT, PASSED], ids=["403", "unavailable"])
+def test_one_that_opens_a_closed_site(step: Settled) -> None:
+    verdict = told("/open", step, PARTLY)
+    assert (verdict.allowed, verdict.ground, verdict.override) == (True, Ground.OVERRIDE, PARTLY)
+    assert verdict.because() == f"your override: {PARTLY}; without it this would be forbidden"
+
+
+def test_one_that_opens_a_closed_site_changes_no_rule() -> None:
+    assert told("/private", Obey(COPY, 1), OPENING) == told("/private", Obey(COPY, 1))
+    lenient = Policy(restricted=Restricted.ALLOW, unavailable=Unavailable.ALLOW)
+    for step in (SHUT, step_between(FAILURE, now=NOON, policy=lenient)):
+        assert told("/open", step, OPENING, policy=lenient).override is None
+
+
+def test_one_opens_no_site_for_which_the_crawl_has_a_defect() -> None:
+    policy = Policy(overrides=(OPENING,)).at(SITE, NOON)
+    failure = replace(FAILURE, is_defect=True)
+    assert isinstance(step_between(failure, now=NOON, policy=policy), Refuse)

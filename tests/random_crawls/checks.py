@@ -90,7 +90,7 @@ def ends(course: Course, oracle: Oracle) -> Iterator[str]:
 def finishes(course: Course, oracle: Oracle) -> Iterator[str]:
     """With a JOBDIR, a dead site is given up once its time has passed, in whichever run."""
     reason = course.workers[-1].stats.get("finish_reason")
-    if course.plan.runs[-1].wait and reason != "finished":
+    if course.plan.runs[-1].wait and reason not in ("finished", "robotstxt_unavailable"):
         yield f"the last of {len(course.plan.runs)} runs ended: {reason}"
 
 

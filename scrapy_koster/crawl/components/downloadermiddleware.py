@@ -28,7 +28,7 @@ class KosterMiddleware(Component):
 
     The errback of a refused request gets RobotsForbidden, or RobotsUnavailable if the robots.txt
     could not be retrieved. If every request was forbidden, the finish reason is
-    ``robotstxt_forbidden``.
+    ``robotstxt_forbidden``, or ``robotstxt_unavailable`` with a RobotsUnavailable among them.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -268,8 +268,10 @@ class KosterMiddleware(Component):
             self._results.add(Exception)
 
     def _spider_idle(self) -> None:
-        if self._results == {RobotsForbidden}:
-            raise CloseSpider("robotstxt_forbidden")
+        ends = {RobotsForbidden, RobotsUnavailable}
+        if not self._sites.parked and self._results and self._results <= ends:
+            is_known = RobotsUnavailable not in self._results
+            raise CloseSpider("robotstxt_forbidden" if is_known else "robotstxt_unavailable")
 
     async def _spider_closed(self) -> None:
         await self._sites.close()

@@ -20,7 +20,8 @@ from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, st
 from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.protocol.wording import utc
 
-_ANYWAY = '. To fetch its pages anyway, set KOSTER_UNAVAILABLE = "allow"'
+_OPENING = 'an entry of KOSTER_OVERRIDES with "unavailable": "allow"'
+_ANYWAY = f". To fetch its pages anyway, use {_OPENING}"
 _TO_GO_ON = ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS" + _ANYWAY
 _DRY_RUN = ". KOSTER_DRY_RUN: they are sent all the same"
 _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
@@ -28,8 +29,8 @@ _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
 _SITES_NAMED = 20
 LINES = {
     "restricted": "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may"
-    " be fetched. Next attempt after %(until)s. If the owner allows your crawl, set"
-    ' KOSTER_RESTRICTED = "allow". If only your pages use a proxy, add its meta key to'
+    f" be fetched. Next attempt after %(until)s. If the owner allows your crawl, use {_OPENING}."
+    " If only your pages use a proxy, add its meta key to"
     " KOSTER_PAGE_META and run scrapy robots cache forget %(site)s",
     "no rules": "%(site)s has no rules: its robots.txt answers HTTP %(status)d%(what)s",
     "answers again": "%(site)s answers again: HTTP %(status)d",
@@ -42,7 +43,7 @@ LINES = {
     " %(attempts)d. Refused requests: %(waiting)d%(hint)s",
     "refused": "Refusing requests to %(site)s%(setting)s: its robots.txt cannot be retrieved"
     " (%(reason)s). Requests refused now: %(waiting)d%(hint)s",
-    "let through": "Letting requests to %(site)s through (KOSTER_UNAVAILABLE): its robots.txt"
+    "let through": "Letting requests to %(site)s through (%(setting)s): its robots.txt"
     " cannot be retrieved (%(reason)s)",
 }
 """Messages about sites, by kind.
@@ -187,7 +188,8 @@ class Announcer:
         if isinstance(step, Ask) or (isinstance(step, Defer) and state.is_deferred):
             return
         before, is_deferred = state.standing, isinstance(step, Defer)
-        now = Standing.UNAVAILABLE if isinstance(step, Defer) else standing_by(step, self._policy)
+        policy = self._policy.at(state.site, self._epoch())
+        now = Standing.UNAVAILABLE if isinstance(step, Defer) else standing_by(step, policy)
         self.summary.stands(state.site, now, before)
         named = {"site": state.site, "status": now, "previous": before}
         self.send(signals.site_status_changed, **named)
@@ -204,7 +206,8 @@ class Announcer:
                 reason = failure.reason
                 self._name("deferred", state, reason=reason, waiting=waiting, secs=secs)
             case Pass(failure) if before is not now:
-                self._name("let through", state, reason=failure.reason)
+                setting = "KOSTER_UNAVAILABLE" if policy is self._policy else "KOSTER_OVERRIDES"
+                self._name("let through", state, reason=failure.reason, setting=setting)
             case Refuse(failure) if waiting:
                 self.send(signals.site_given_up, site=state.site)
                 hint = _DRY_RUN if self._is_dry_run else ""
@@ -228,6 +231,8 @@ class Announcer:
             return
         kind = "restricted" if now is Standing.RESTRICTED else "no rules"
         what, until = _without_what(now, copy), utc(copy.expires)
+        if standing_of(copy, self._policy) is not now:
+            what += ", but KOSTER_OVERRIDES opens the site"
         self._name(kind, state, status=copy.status, until=until, what=what)
 
     def replays(self, state: SiteState, step: Obey | Pass) -> None:
