@@ -128,7 +128,7 @@ async def test_what_a_monitor_sees_in_a_crawl_of_each(
     assert (reason, *counts) == (FORBIDDEN, 1, 1, 0, 0, 0)
     assert await seen("scrapy", failing.url("/")) == ("finished", 1, 0, 2, 1, 0, 1)
     reason, attempts, *counts, idles = await seen("koster", failing.url("/"))
-    assert (reason, *counts) == ("finished", 1, 0, 0, 1)
+    assert (reason, *counts) == ("robotstxt_unavailable", 1, 0, 0, 1)
     assert attempts > 1
     assert idles > 1
     assert (await seen("koster", failing.url("/"), **jobdir))[0] == "robotstxt_waiting"
