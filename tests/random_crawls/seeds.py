@@ -8,7 +8,6 @@ BROKE = {
     6: "a JOBDIR crawl with a dead site never finished",
     13: "a URL that a later middleware had replaced was sent without a robots.txt",
     16: "pictures on a failing host stopped the crawl",
-    30: "the summary counted sites again after they had left the memory",
     54: "gaps in a fleet were short while an event loop was blocked",
     62: "gaps in a fleet were short while an event loop was blocked",
     84: "a robots.txt was fetched after Ctrl-C",
