@@ -120,7 +120,7 @@ def test_what_cannot_be_written_or_read(
 
 
 @pytest.mark.parametrize("error", [redis.ConnectionError, redis.OutOfMemoryError])
-def test_a_redis_that_fails_is_left_alone(
+async def test_a_redis_that_fails_is_left_alone(
     client: redis.Redis, key: str, clock: StillClock, monkeypatch: Any, error: type[Exception]
 ) -> None:
     """One that refuses to write answers: the queue can be read."""
@@ -152,7 +152,7 @@ def test_all_can_be_dropped(client: redis.Redis, key: str) -> None:
     assert client.keys(f"{key.split(':', maxsplit=1)[0]}*") == []
 
 
-def test_its_connections_wait_for_a_second(key: str) -> None:
+async def test_its_connections_wait_for_a_second(key: str) -> None:
     """Those of scrapy-redis wait for 30 s and more, and the loop would stand still as long."""
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         client = redis.Redis(port=hanging.getsockname()[1], socket_timeout=30)
