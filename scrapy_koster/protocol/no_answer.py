@@ -3,25 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Protocol
+from typing import Any
 
 from scrapy_koster.protocol.html_page import challenge_in
 from scrapy_koster.protocol.printable import printable
-
-
-class Answer(Protocol):
-    """The fields of an ``access.Answer`` that are read here."""
-
-    @property
-    def status(self) -> int: ...
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-    @property
-    def body(self) -> bytes: ...
-    @property
-    def proxy(self) -> str: ...
-
 
 # The header fields of challenges, each with the words in the value. AWS WAF, Cloudflare, Vercel and
 # SiteGround document these fields: pages that a robot gets without a challenge do not have them.
@@ -38,8 +23,8 @@ _ERROR = re.compile(r";[ \t]*error\b")
 _CHARS = 100
 
 
-def why_no_answer(answer: Answer) -> str | None:
-    """Return the reason why *answer* is no answer of the site, or None.
+def why_no_answer(answer: Any) -> str | None:
+    """Return the reason why *answer*, an ``access.Answer``, is no answer of the site, or None.
 
     Such a response is a temporary failure: another request, or a request without the proxy, may
     get the file.
@@ -58,7 +43,7 @@ def why_no_answer(answer: Answer) -> str | None:
     return product and f"HTTP {answer.status}, a challenge page ({product})"
 
 
-def _by(answer: Answer, via: str) -> str:
+def _by(answer: Any, via: str) -> str:
     """Return the name of the proxy from *via*, if the crawl does not know its proxy."""
     return f", by the proxy {printable(via, _CHARS)}" if via and not answer.proxy else ""
 
