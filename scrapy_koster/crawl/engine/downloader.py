@@ -10,6 +10,7 @@ from scrapy import Request
 from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.engine.private import SendingHooks, belonging
 
@@ -39,7 +40,8 @@ class _Checking:
     def fetch(self, request: Request, *args: Any) -> Any:
         """Download *request*, as the Downloader does."""
         fetched = super().fetch(request, *args)  # type: ignore[misc]
-        return fetched.addBoth(self._left, request)
+        # Scrapy has an error of its own for a Downloader that returns something else.
+        return fetched.addBoth(self._left, request) if isinstance(fetched, Deferred) else fetched
 
     def _left(self, result: Any, request: Request) -> Any:
         self._hooks.left(request)
