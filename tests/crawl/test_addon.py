@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import scrapy
 from harness.crawling import Crawl, RecordingSpider
 from harness.server import Server
 from scrapy.core.downloader import Downloader
@@ -107,6 +108,7 @@ def test_scrapys_downloader_is_extended() -> None:
     assert updated(named)["DOWNLOADER"] == named["DOWNLOADER"]
 
 
+@pytest.mark.skipif(scrapy.version_info < (2, 15), reason="Scrapy 2.15 has these handlers")
 def test_handlers_that_limit_connections_get_more() -> None:
     named = {"http": "scrapy.core.downloader.handlers._httpx.HttpxDownloadHandler", "ftp": None}
     given = updated({"DOWNLOAD_HANDLERS": dict(named)})["DOWNLOAD_HANDLERS"]

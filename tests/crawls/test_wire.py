@@ -15,6 +15,7 @@ from itertools import product
 from urllib.parse import urlparse
 
 import pytest
+import scrapy
 from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.server import Server, Site
@@ -52,7 +53,8 @@ WAYS = [
     (name, scheme, way)
     for name in HANDLERS
     for scheme, way in (("http", "proxy"), ("https", "direct"))
-    if name != "HTTP/2" or scheme == "https"  # that is all it can
+    # HTTP/2 is over https alone, and Scrapy 2.14 has no page with it and its newest pyOpenSSL.
+    if name != "HTTP/2" or (scheme == "https" and scrapy.version_info >= (2, 15))
 ]
 
 
