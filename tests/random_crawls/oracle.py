@@ -87,8 +87,8 @@ class Oracle:
         if site.life:
             count += int(secs / site.life) + 1
         if "KOSTER_MEMORY_SITES" in self._settings and self.plan.storage == "memory":
-            # A page may be linked to after its site has left the memory, which is the storage.
-            count += sum(page.site == site.number for page in self.plan.pages)
+            # A request may come after its site has left the memory, which is the storage.
+            count += sum(1 + page.fails for page in self.plan.pages if page.site == site.number)
         return count * (2 if site.robots == "reset" else 1)  # some handlers send it twice
 
     def bound_secs(self, number: int) -> float:

@@ -8,6 +8,7 @@ BROKE = {
     6: "a JOBDIR crawl with a dead site never finished",
     13: "a URL that a later middleware had replaced was sent without a robots.txt",
     16: "pictures on a failing host stopped the crawl",
+    30: "sites were counted twice after an eviction",
     54: "gaps in a fleet were short while an event loop was blocked",
     62: "gaps in a fleet were short while an event loop was blocked",
     84: "a robots.txt was fetched after Ctrl-C",
