@@ -9,6 +9,7 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import build_from_crawler, load_object
 
+from scrapy_koster.crawl.components.component import not_disabled
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 from scrapy_koster.crawl.components.spidermiddleware import (
@@ -17,7 +18,6 @@ from scrapy_koster.crawl.components.spidermiddleware import (
 )
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import FALLBACK_SCHEDULER
-from scrapy_koster.crawl.enforcement import not_disabled
 from scrapy_koster.crawl.engine.downloader import checking_downloader
 from scrapy_koster.crawl.fetching.lookahead import socket_limit
 from scrapy_koster.crawl.messages.log import Log

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import json
-import math
-import os
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from enum import Enum
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,123 +13,21 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.robotstxt import RobotParser
 from scrapy.settings import BaseSettings
-from scrapy.utils.misc import load_object
 from scrapy.utils.project import data_path
 
+from scrapy_koster.crawl import setting_kinds as kinds
 from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.parsers import Rfc9309RobotParser, StrictestRobotParser
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.nametoken import joined, name_token, names_of
-from scrapy_koster.protocol.override import Override, overrides_of
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.usage import UsageAction, UsageChoice, UsageUnknown
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.port import Setting, Storage, invalid
+from scrapy_koster.storage.port import Setting, Storage
 from scrapy_koster.storage.redis_settings import REDIS_SETTINGS
 from scrapy_koster.storage.sqlite import SQLiteStorage
-
-# Functions that return a ``Setting``, by kind of value. Its ``read`` returns the value to use, or
-# raises an error for an invalid value.
-
-
-def _must(holds: bool) -> None:  # noqa: FBT001  # as in assert
-    if not holds:
-        raise ValueError
-
-
-def _secs(default: float, *, above: float = -1) -> Setting:
-    """Return the setting of a number of seconds: 0 or more, and more than *above*."""
-
-    def read(value: Any) -> float:
-        number = math.nan if isinstance(value, bool) else float(value)
-        _must(0 <= number < math.inf and number > above)
-        return number
-
-    least = "more than 0" if above == 0 else "0 or more"
-    return Setting(default, read, wanted=f"a number of seconds, {least}")
-
-
-def _whole_or_none() -> Setting:
-    """Return the setting of a whole number, 1 or more. The default is None."""
-    whole = Setting.whole(1, least=1)
-    read = whole.read
-    return replace(whole, default=None, read=lambda value: None if value is None else read(value))
-
-
-def _flag() -> Setting:
-    """Return the setting of True or False; the default is False."""
-    flags = {"1": True, "True": True, "true": True, "0": False, "False": False, "false": False}
-    return Setting(False, lambda value: flags[str(value)], wanted="True or False")  # noqa: FBT003
-
-
-def _one_of(kind: type[Enum], default: str | None) -> Setting:
-    """Return the setting of a member of *kind*. The user sets the value of the member, or None."""
-    values = ", ".join(repr(member.value) for member in kind)
-    read = {None: None, **{member.value: member for member in kind}}.__getitem__
-    return Setting(default, read, wanted=f"one of {values}")
-
-
-def _list_of(wanted: str, pattern: str, default: Sequence[str] = ()) -> Setting:
-    """Return the setting of a list. On the command line, it is a text with commas, or JSON.
-
-    The items, without spaces around them, must match *pattern*. Duplicates are removed.
-    """
-
-    def read(value: Any) -> tuple[str, ...]:
-        if isinstance(value, str):
-            value = json.loads(value or "[]") if value[:1] in ("", "[") else value.split(",")
-        items = dict.fromkeys(item.strip() for item in value)
-        _must(all(re.fullmatch(pattern, item) for item in items))
-        return tuple(items)
-
-    return Setting(default, read, wanted=f"a list of {wanted}")
-
-
-def _text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting:
-    """Return the setting of a text or a path. The default is None, and "" means None."""
-
-    def read(value: Any) -> str | None:
-        if value is None or value == "":  # "" on the command line
-            return None
-        _must(isinstance(value, (str, os.PathLike)) and is_valid(value))
-        return str(value)
-
-    return Setting(None, read, wanted=wanted)
-
-
-def _overrides(value: Any) -> tuple[Override, ...]:
-    """Return the overrides in *value*, a list or the JSON text of a list."""
-    if isinstance(value, str):  # as on the command line
-        value = json.loads(value.strip() or "[]") if value.strip()[:1] in ("", "[") else value
-    return overrides_of(value)
-
-
-def _class_with(default: str, *has: str, is_not: str = "") -> Setting:
-    """Return a setting whose value is a class, or the path of a class.
-
-    The class must have the attributes *has*. Neither the class nor a base class may be in the
-    module *is_not*.
-    """
-
-    def read(value: Any) -> type:
-        try:
-            loaded = load_object(value)
-        except NameError as error:
-            # load_object replaces an AttributeError by a NameError. For a wrong name in
-            # scrapy_koster, the text of the AttributeError may suggest a similar name.
-            raise ValueError(str(error.__context__ or error)) from None
-        if not isinstance(loaded, type):
-            raise invalid(value, "a class or the path of one")
-        if missing := [name for name in has if not hasattr(loaded, name)]:
-            raise invalid(value, f"a class with {', '.join(missing)}")
-        if is_not in (base.__module__ for base in loaded.__mro__):
-            raise invalid(value, "another class than the one that falls back to it")
-        return loaded
-
-    return Setting(default, read)
-
 
 # The settings.
 
@@ -152,40 +45,42 @@ _STORAGE = ("blocking", "from_settings", "get", "put", "sites", "robots", "forge
 _SCHEDULER = ("has_pending_requests", "enqueue_request", "next_request")
 
 SETTINGS: Mapping[str, Setting] = {
-    "KOSTER_PARSER": _class_with("scrapy_koster.KosterRobotParser", "from_crawler", "allowed"),
-    "KOSTER_STORAGE": _class_with("scrapy_koster.storage.sqlite.SQLiteStorage", *_STORAGE),
+    "KOSTER_PARSER": kinds.class_with("scrapy_koster.KosterRobotParser", "from_crawler", "allowed"),
+    "KOSTER_STORAGE": kinds.class_with("scrapy_koster.storage.sqlite.SQLiteStorage", *_STORAGE),
     **STORAGE_SETTINGS,
-    "KOSTER_EXPIRY_SECS": _secs(604800),
-    "KOSTER_EXPIRY_MIN_SECS": _secs(300),
-    "KOSTER_EXPIRY_MAX_SECS": _secs(2592000),
-    "KOSTER_RESTRICTED_EXPIRY_SECS": _secs(3600),
-    "KOSTER_STALE_IF_ERROR_SECS": _secs(0),
-    "KOSTER_TIMEOUT_SECS": _secs(30, above=0),
-    "KOSTER_CONCURRENT_FETCHES": _whole_or_none(),
+    "KOSTER_EXPIRY_SECS": kinds.secs(604800),
+    "KOSTER_EXPIRY_MIN_SECS": kinds.secs(300),
+    "KOSTER_EXPIRY_MAX_SECS": kinds.secs(2592000),
+    "KOSTER_RESTRICTED_EXPIRY_SECS": kinds.secs(3600),
+    "KOSTER_STALE_IF_ERROR_SECS": kinds.secs(0),
+    "KOSTER_TIMEOUT_SECS": kinds.secs(30, above=0),
+    "KOSTER_CONCURRENT_FETCHES": kinds.whole_or_none(),
     "KOSTER_MAX_BYTES": Setting.whole(512000, least=1),
     "KOSTER_REDIRECT_MAX": Setting.whole(5, least=0),
-    "KOSTER_PAGE_META": _list_of("meta keys", ".+", _CONNECTION_KEYS),
-    "KOSTER_DEFER_FIRST_SECS": _secs(10, above=0),
-    "KOSTER_DEFER_MAX_SECS": _secs(600, above=0),
-    "KOSTER_DEFER_LIMIT_SECS": _secs(300),
-    "KOSTER_IDLE_LIMIT_SECS": _secs(30),
-    "KOSTER_CRAWL_DELAY": _one_of(CrawlDelay, "ignore"),
-    "KOSTER_CRAWL_DELAY_MAX_SECS": _secs(60, above=0),
-    "KOSTER_RESTRICTED": _one_of(Restricted, None),
-    "KOSTER_MISSING": _one_of(Missing, "allow"),
-    "KOSTER_HTML_ROBOTSTXT": _one_of(Html, "allow"),
-    "KOSTER_UNAVAILABLE": _one_of(Unavailable, "defer"),
-    "KOSTER_OVERRIDES": Setting((), _overrides),
-    "KOSTER_FILTER_LINKS": _flag(),
-    "KOSTER_DRY_RUN": _flag(),
-    "KOSTER_PAGE_DIRECTIVES": _list_of("'meta', 'header'", "meta|header", ("meta", "header")),
-    "KOSTER_USAGE_PURPOSES": _list_of("labels in lower case", _LABEL),
-    "KOSTER_USAGE_ACTION": _one_of(UsageAction, "report"),
-    "KOSTER_USAGE_UNKNOWN": _one_of(UsageUnknown, "keep"),
-    "KOSTER_USAGE_FIELD": _text_or_none("the name of a field", str.isidentifier),
-    "KOSTER_REPORT": _text_or_none("the path of a file"),
-    "KOSTER_ARCHIVE": _text_or_none("the path of a folder", lambda path: not Path(path).is_file()),
-    FALLBACK_SCHEDULER: _class_with(
+    "KOSTER_PAGE_META": kinds.list_of("meta keys", ".+", _CONNECTION_KEYS),
+    "KOSTER_DEFER_FIRST_SECS": kinds.secs(10, above=0),
+    "KOSTER_DEFER_MAX_SECS": kinds.secs(600, above=0),
+    "KOSTER_DEFER_LIMIT_SECS": kinds.secs(300),
+    "KOSTER_IDLE_LIMIT_SECS": kinds.secs(30),
+    "KOSTER_CRAWL_DELAY": kinds.one_of(CrawlDelay, "ignore"),
+    "KOSTER_CRAWL_DELAY_MAX_SECS": kinds.secs(60, above=0),
+    "KOSTER_RESTRICTED": kinds.one_of(Restricted, None),
+    "KOSTER_MISSING": kinds.one_of(Missing, "allow"),
+    "KOSTER_HTML_ROBOTSTXT": kinds.one_of(Html, "allow"),
+    "KOSTER_UNAVAILABLE": kinds.one_of(Unavailable, "defer"),
+    "KOSTER_OVERRIDES": Setting((), kinds.overrides),
+    "KOSTER_FILTER_LINKS": kinds.flag(),
+    "KOSTER_DRY_RUN": kinds.flag(),
+    "KOSTER_PAGE_DIRECTIVES": kinds.list_of("'meta', 'header'", "meta|header", ("meta", "header")),
+    "KOSTER_USAGE_PURPOSES": kinds.list_of("labels in lower case", _LABEL),
+    "KOSTER_USAGE_ACTION": kinds.one_of(UsageAction, "report"),
+    "KOSTER_USAGE_UNKNOWN": kinds.one_of(UsageUnknown, "keep"),
+    "KOSTER_USAGE_FIELD": kinds.text_or_none("the name of a field", str.isidentifier),
+    "KOSTER_REPORT": kinds.text_or_none("the path of a file"),
+    "KOSTER_ARCHIVE": kinds.text_or_none(
+        "the path of a folder", lambda path: not Path(path).is_file()
+    ),
+    FALLBACK_SCHEDULER: kinds.class_with(
         "scrapy.core.scheduler.Scheduler",
         *_SCHEDULER,
         is_not="scrapy_koster.crawl.components.scheduler",

@@ -1,4 +1,4 @@
-"""Acts on decisions about requests: counts, logs, refuses. ``Component`` is in each middleware.
+"""Acts on decisions about requests: counts, logs, refuses.
 
 A request is decided before the download (``enforce``), and again when the request is sent
 (``check_before_sending``). In between, the request waits for the delay of its slot, and downloader
@@ -6,22 +6,19 @@ middlewares may change the request. If a page comes from another URL, because a 
 follows redirects as a browser does, this URL is decided, too (``check_final_url``).
 """
 
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Awaitable
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster import signals
 from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.decision import Decision, decide
 from scrapy_koster.crawl.engine.compat import CannotResolveHostError
-from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.fetching.fetcher import network_of
 from scrapy_koster.crawl.messages.log import Log
@@ -293,49 +290,3 @@ class Enforcement:
 
 def _identity(copy: Copy) -> tuple[int, str]:
     return copy.status, copy.digest
-
-
-@contextmanager
-def not_disabled(component: str) -> Iterator[None]:
-    """Return a context that raises RuntimeError in place of NotConfigured, to stop the crawl.
-
-    Scrapy removes a component that raises NotConfigured, and crawls on. The add-on has removed
-    Scrapy's own middleware, so the crawl would obey no rules. Only settings can disable our
-    components (ROBOTSTXT_OBEY = False, KOSTER_PAGE_DIRECTIVES = []). NotConfigured from a parser,
-    an imported module or Scrapy stops the crawl. The message names *component*.
-    """
-    try:
-        yield
-    except NotConfigured as error:
-        raise RuntimeError(
-            f"{component} cannot be built: a part of it raised NotConfigured({str(error)!r}). The"
-            " crawl stops, because it would not obey robots.txt. Fix the part that the traceback"
-            " names, or set ROBOTSTXT_OBEY = False."
-        ) from error
-
-
-class Component:
-    """Base class of our middlewares: in a crawl only if the settings enable it."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._parts = assembly_of(crawler)
-        self._config = self._parts.config
-        self.enforcement = belonging(crawler, Enforcement, lambda: Enforcement(crawler))
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Any:
-        """Return the middleware. Raises NotConfigured if the settings disable the middleware.
-
-        Raises ValueError, which stops the crawl, for an invalid setting.
-        """
-        if crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            with not_disabled(cls.__name__):
-                if cls.is_on(assembly_of(crawler).config):
-                    return cls(crawler)
-        raise NotConfigured  # without a message, Scrapy logs no line
-
-    @staticmethod
-    def is_on(_config: Config) -> bool:
-        """Return whether the settings enable this middleware if ROBOTSTXT_OBEY is True."""
-        return True

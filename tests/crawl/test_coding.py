@@ -12,7 +12,7 @@ from importlib import import_module
 import brotli  # type: ignore[import-untyped]
 import pytest
 
-from scrapy_koster.crawl.fetching.transfer import decoded, unpacked
+from scrapy_koster.crawl.fetching.decoding import decoded, unpacked
 
 zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 RULES = b"User-agent: *\nDisallow: /secret\n" * 20

@@ -31,7 +31,7 @@ from scrapy_koster.audit.naming import Namer
 from scrapy_koster.audit.textlines import BALANCER, COMMON, NAMED, nginx_format
 from scrapy_koster.audit.w3clines import W3cFormat
 from scrapy_koster.checker.syntax import check
-from scrapy_koster.crawl.fetching.transfer import decoded as unpacked
+from scrapy_koster.crawl.fetching.decoding import decoded as unpacked
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.parsers import KosterRobotParser, StrictestRobotParser

@@ -15,8 +15,8 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
+from scrapy_koster.crawl.components.component import Component
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.enforcement import Component
 from scrapy_koster.crawl.exceptions import RobotsForbidden
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.metatags import metas_of_page

@@ -1,22 +1,18 @@
 """Calls of the storage. The crawl goes on if a storage fails or hangs."""
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
 from secrets import token_hex
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any, NamedTuple
 
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import is_asyncio_available
-from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError, clock_of
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.private import CANCELLED
+from scrapy_koster.crawl.fetching.threads import Threads
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.access import Known
@@ -286,54 +282,3 @@ def _sound_claim(claimed: object) -> Claimed:
     if not isinstance(claimed, Claimed):
         raise StorageError(f"claim() returned a {type(claimed).__name__}, not a Claimed")
     return Claimed(sound(claimed.known), seconds(claimed.held_secs))
-
-
-class Threads:
-    """Up to *most* threads for calls that may hang.
-
-    Each of the first *most* calls starts a thread. The threads are daemons, so the process can end
-    while a call hangs.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._started = 0
-        self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-
-    def run(self, call: Callable[[], object]) -> Deferred[None]:
-        """Make *call* in a thread. Return a Deferred that fires afterwards.
-
-        *call* must not raise.
-        """
-        ended: Deferred[None] = Deferred()
-        in_loop = _caller_in_loop()
-
-        def make() -> None:
-            call()
-            with suppress(RuntimeError):  # the loop is closed
-                in_loop(ended.callback, None)
-
-        self._calls.put(make)
-        if self._started < self._most:
-            self._started += 1
-            Thread(target=self._work, name="koster-storage", daemon=True).start()
-        return ended
-
-    def close(self) -> None:
-        """End the threads after the calls in the queue."""
-        for _ in range(self._started):
-            self._calls.put(None)
-
-    def _work(self) -> None:
-        while call := self._calls.get():
-            call()
-            del call  # so that an idle thread does not keep the call in memory
-
-
-def _caller_in_loop() -> Callable[..., Any]:
-    """Return the function with which a thread calls a function in the loop."""
-    if is_asyncio_available():
-        return asyncio.get_running_loop().call_soon_threadsafe
-    from twisted.internet import reactor  # noqa: PLC0415  # at the top it would install a reactor
-
-    return reactor.callFromThread  # type: ignore[no-any-return]

@@ -1,10 +1,7 @@
 """Sends the requests of a fetch, and reads the answers in the responses."""
 
-import re
-import sys
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from scrapy import Request, signals
@@ -25,6 +22,7 @@ from scrapy_koster.crawl.engine.private import (
     send_without_slot,
     through_middlewares,
 )
+from scrapy_koster.crawl.fetching.decoding import decoded, unpacked
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, conditional_headers
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.line import whole_lines
@@ -36,17 +34,6 @@ HEADERS_MAX_BYTES = 65536
 """The limit of the headers. Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the body."""
 # Only an uncompressed file can be cut at KOSTER_MAX_BYTES.
 _PLAIN = {"Accept": "text/plain, */*;q=0.1", "Accept-Encoding": "identity"}
-# Words in a Content-Encoding that name no coding: "identity", and words that sites send by mistake,
-# such as charsets and media types.
-_NO_CODING = re.compile(
-    r"|\*|identity|none|no|off|false|null|undefined|plain|raw|binary|[78]-?bit|(?:aws-)?chunked"
-    r"|(?:text|application)(?:/.*)?"
-    r"|(?:charset=|x-)?(?:utf|unicode|ascii|us-ascii|ansi|iso|latin|windows|cp|koi8|gb|big5|s?jis|shift"
-    r"|euc)[0-9a-z_-]*"
-)
-_ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-# The modules that unpack each coding, as in Scrapy. Scrapy 2.18 and later install all of them.
-_CODINGS = {"gzip": "zlib", "x-gzip": "zlib", "deflate": "zlib", "br": "brotli", "zstd": _ZSTD}
 _REPLACED_MOST = 10
 """How often downloader middlewares can replace the request for a URL."""
 
@@ -260,53 +247,6 @@ def _without_coding(response: Response, max_bytes: int) -> Response:
             raise ResponseDataLossError(str(error)) from None
         body = b""
     return response if body is response.body else response.replace(body=body)
-
-
-def decoded(body: bytes, content_encoding: str, limit: int) -> bytes:
-    """Return *body* decoded. An empty *body* is returned unchanged.
-
-    Raises ValueError with the reason if a coding is unknown, if there are more than three,
-    if *body* is cut or broken, or if the result has more than *limit* bytes.
-    """
-    words = (word.strip().lower() for word in content_encoding.split(","))
-    codings = [word for word in words if body and not _NO_CODING.fullmatch(word)]
-    if not _CODINGS.keys() >= set(codings) or len(codings) > 3:
-        raise ValueError(f"its Content-Encoding is not decoded: {printable(', '.join(codings))}")
-    for coding in reversed(codings):
-        if len(body := unpacked(body, coding, limit)) > limit:
-            raise ValueError(f"it unpacks to more than {limit} bytes")
-    return body
-
-
-def unpacked(body: bytes, coding: str, limit: int) -> bytes:
-    """Return *body* unpacked by *coding*, at most to some bytes more than *limit*.
-
-    If more than *limit* bytes are returned, the rest of *body* is not examined. Raises ValueError
-    with the reason if *body* is cut or broken. Zeros after the stream are padding. Other bytes
-    there, such as a second gzip member, are an error.
-
-    These are the libraries of Scrapy's HttpCompressionMiddleware. That middleware accepts a body
-    that was cut, and decodes the received part. The missing rules would not be obeyed.
-    """
-    try:
-        module = import_module(_CODINGS[coding])
-        if coding == "br":
-            stream = module.Decompressor()
-            found: bytes = stream.process(body, output_buffer_limit=limit + 1)
-            is_whole = stream.is_finished()
-        else:
-            # Some servers send a deflate stream without the zlib header.
-            bits = -15 if coding == "deflate" and body[0] & 15 != 8 else 47
-            stream = module.ZstdDecompressor() if coding == "zstd" else module.decompressobj(bits)
-            found = stream.decompress(body, limit + 1)
-            is_whole = stream.eof and not stream.unused_data.strip(b"\0")
-    except (ImportError, TypeError):  # TypeError: an older brotli, which cannot limit its output
-        raise ValueError(f"its Content-Encoding needs the package {_CODINGS[coding]}") from None
-    except Exception:  # noqa: BLE001  # each library raises its own error for a broken body
-        found, is_whole = b"", False
-    if not is_whole and len(found) <= limit:
-        raise ValueError(f"its body is not whole: {coding}")
-    return found
 
 
 def _answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAnswer:
