@@ -18,6 +18,7 @@ from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import FetchLimiter, LookaheadLimit, socket_limit
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
+from scrapy_koster.crawl.in_place import InPlace
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_file import ParkedFile, folder_of
@@ -75,10 +76,11 @@ class Assembly:
             rests=self.parked.waiting_in,
             waiting=served,
         )
+        in_place = InPlace(clock, engine)
         self.pacer = Pacer(
             crawler=crawler,
             config=config,
-            engine=engine,
+            in_place=in_place,
             robot=robot,
             records=records,
             store=store,
@@ -114,6 +116,7 @@ class Assembly:
             retriever=retriever,
             announcer=self.announcer,
             parked=self.parked,
+            in_place=in_place,
             pacer=self.pacer,
         )
 

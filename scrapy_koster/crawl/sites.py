@@ -13,8 +13,7 @@ Two events end waits, too: the crawl has had no other work for KOSTER_IDLE_LIMIT
 closes. ``Sites`` ends the waits at once. Then a task without waiting requests ends.
 """
 
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,11 +23,12 @@ from scrapy.utils.asyncio import CallLaterResult
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.clock import TIMER_MOST_SECS, Clock, Ticks
+from scrapy_koster.crawl.clock import TIMER_MOST_SECS, Clock
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.private import CANCELLED, Engine
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
 from scrapy_koster.crawl.fetching.retriever import Retriever
+from scrapy_koster.crawl.in_place import InPlace
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
@@ -50,9 +50,6 @@ from scrapy_koster.protocol.step import (
 
 # The reason of a failure is cut to this number of characters. The reason for giving up follows.
 _REASON_CHARS = 100
-# The time between two checks while requests wait in place. Scrapy has no signal for a crawl that
-# begins to close.
-_CLOSE_POLL_SECS = 0.5
 
 
 @dataclass(kw_only=True, eq=False)
@@ -70,13 +67,14 @@ class Sites:
     announcer: Announcer
     parked: ParkedRequests
     """The requests that wait in the scheduler."""
+    in_place: InPlace
     pacer: Pacer
     """``close`` closes the pacer, too."""
 
     def __post_init__(self) -> None:
         """Begin without waits."""
+        self.in_place.end_all = self._refuse_in_place
         self._tasks: set[Deferred[None]] = set()
-        self._ticks: Ticks | None = None
         self._idle_timer: CallLaterResult | None = None
         self.is_by_hand = False
         """Whether a command fetches a page for a waiting person."""
@@ -108,7 +106,7 @@ class Sites:
             self.busy()
             told: Deferred[Settled] = Deferred(partial(self._leaves, state))
             self.serve(state, request, told)
-            with self.waiting(request):
+            with self.in_place.waiting(request):
                 end = await maybe_deferred_to_future(told)
             # The copy may be evicted, or replaced, before this request goes on.
             if not isinstance(end, Obey) or end.copy is last_copy(state.known):
@@ -287,28 +285,6 @@ class Sites:
 
     # The time without other work, and the close of the crawl.
 
-    @contextmanager
-    def waiting(self, request: Request) -> Iterator[None]:
-        """Return the context in which *request* waits in place.
-
-        *request* takes up no CONCURRENT_REQUESTS slot within this context. If the scheduler
-        parks no requests, it takes up one, because only the slots limit waiting requests then.
-        """
-        in_place = self.engine.hooks.in_place
-        in_place[request] += 1
-        self.engine.wake()  # there may be a free place
-        if self._ticks is None:
-            self._ticks = Ticks(self.clock, _CLOSE_POLL_SECS, self._look)
-        try:
-            yield
-        finally:
-            in_place[request] -= 1
-            if not in_place[request]:
-                del in_place[request]
-            if not in_place and self._ticks is not None:
-                self._ticks.stop()
-                self._ticks = None
-
     def begin_by_hand(self) -> None:
         """End the idle time now and for good: a person waits for a page, and can try again."""
         self.is_by_hand = self.is_idle_over = True
@@ -331,10 +307,6 @@ class Sites:
             self._idle_timer.cancel()
             self._idle_timer = None
         self.is_idle_over = self.is_by_hand
-
-    def _look(self) -> None:
-        if self.engine.is_closing:
-            self._refuse_in_place()
 
     def _give_up_waiting(self) -> None:
         self._idle_timer = None

@@ -389,7 +389,7 @@ class Watch:
             "tasks": process.loop.tasks(),
             "sites that are served": sites.served,
             "tasks of sites": sites._tasks,
-            "requests in place": sites.engine.hooks.in_place + sites.engine.hooks.paced,
+            "requests in place": sites.engine.hooks.in_place,
             "an open file": process.parked_file and process.parked_file._connection,
         }
         for what, there in left.items():

@@ -35,7 +35,7 @@ class _Checking:
         is_full: bool = super().needs_backout()  # type: ignore[misc]
         if not (is_full and self._hooks.frees_places):
             return is_full
-        return len(self.active.difference(self._hooks.in_place, self._hooks.paced)) >= self._places
+        return len(self.active.difference(self._hooks.in_place)) >= self._places
 
     def fetch(self, request: Request, *args: Any) -> Any:
         """Download *request*, as the Downloader does."""

@@ -62,12 +62,10 @@ class SendingHooks:
     are_called: bool = False
     """Whether the downloader of the crawl is ours, and calls these functions."""
     in_place: Counter[Request] = field(default_factory=Counter)
-    """The requests that wait in place (``Sites.waiting``), each with its number of waits.
+    """The requests that wait in place (``InPlace``), each with its number of waits.
 
     A request can be downloaded twice at the same time.
     """
-    paced: Counter[Request] = field(default_factory=Counter)
-    """The requests that wait in place for a visit to their host, with their waits (``Pacer``)."""
     frees_places: bool = False
     """Whether these requests take up no CONCURRENT_REQUESTS slot. Set by KosterMiddleware."""
 
@@ -145,7 +143,7 @@ class Engine:
         """The requests that use a place of the downloader: in middlewares, in a slot, or sent."""
         if not self.hooks.frees_places:
             return self.active
-        return self.active - self.hooks.in_place.keys() - self.hooks.paced.keys()
+        return self.active - self.hooks.in_place.keys()
 
     @property
     def active(self) -> set[Request]:

@@ -16,8 +16,7 @@ lock on.
 
 import sys
 from collections import OrderedDict
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -27,9 +26,10 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, Instant, Ticks, clock_of
-from scrapy_koster.crawl.engine.private import CANCELLED, Engine
+from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, Instant, clock_of
+from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
+from scrapy_koster.crawl.in_place import InPlace
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.protocol.site import Site
 
@@ -40,8 +40,6 @@ LEASE_SECS = 20.0
 """After this time and a gap, the lock of a process that does not renew it ends."""
 _RENEW_SECS = LEASE_SECS / 4
 _LEAST_SECS = 0.001
-# Scrapy has no signal for a crawl that begins to close.
-_CLOSING_POLL_SECS = 0.5
 # Hosts are forgotten only if there are more.
 _HOSTS = 10_000
 # The share of the scraper's room that waiting requests may take.
@@ -86,11 +84,12 @@ class HostLocks:
     """The hosts of a crawl that request a delay, and the requests that wait for their locks."""
 
     def __init__(
-        self, crawler: Crawler, engine: Engine, store: StorageCalls, parked: ParkedRequests
+        self, crawler: Crawler, in_place: InPlace, store: StorageCalls, parked: ParkedRequests
     ) -> None:
         self._clock = clock_of(crawler)
         self._stats: Any = crawler.stats
-        self._engine, self._store, self._parked = engine, store, parked
+        self._engine, self._in_place = in_place.engine, in_place
+        self._store, self._parked = store, parked
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS") or sys.maxsize
         self.hosts: dict[str, Host] = {}
         self._ready: OrderedDict[Host, None] = OrderedDict()
@@ -100,7 +99,8 @@ class HostLocks:
         self._unsent: dict[Request, Host] = {}
         """Requests that the lock of a host was taken for, until they leave the downloader."""
         self._tasks: set[Deferred[Any]] = set()
-        self._ticks: Ticks | None = None
+        self._waiting = 0
+        """The number of requests that wait in place."""
         self._prune_at = _HOSTS
 
     # The hosts.
@@ -148,43 +148,30 @@ class HostLocks:
         if self._engine.is_closing:
             return False
         given: Deferred[bool] = Deferred(host.waiters.__delitem__)
-        with nullcontext() if first or isinstance(visitor, Site) else self._in_place(host, visitor):
-            host.waiters[given] = visitor
-            if first:
-                host.waiters.move_to_end(given, last=False)
-            if self._ticks is None:
-                self._ticks = Ticks(self._clock, _CLOSING_POLL_SECS, self._look)
-            if not host.is_locked:
-                host.wake()
-            self.want(host)
-            return await maybe_deferred_to_future(given)
+        page = visitor if isinstance(visitor, Request) and not first else None
+        if page and self._waiting:
+            self._check_room(host)
+        self._waiting += page is not None
+        try:
+            with self._in_place.waiting(page):
+                host.waiters[given] = visitor
+                if first:
+                    host.waiters.move_to_end(given, last=False)
+                if not host.is_locked:
+                    host.wake()
+                self.want(host)
+                return await maybe_deferred_to_future(given)
+        finally:
+            self._waiting -= page is not None
 
-    @contextmanager
-    def _in_place(self, host: Host, request: Request) -> Iterator[None]:
-        paced = self._engine.hooks.paced
-        if paced and self._engine.share_of_scraper(paced.total() + 1) > _SHARE_MOST:
+    def _check_room(self, host: Host) -> None:
+        if self._engine.share_of_scraper(self._waiting + 1) > _SHARE_MOST:
             self._stats.inc_value("koster/crawl_delay/dropped")
             raise IgnoreRequest(
                 f"too many requests of pipelines and callbacks wait for the Crawl-delay of"
                 f" {host.name}: half of SCRAPER_SLOT_MAX_ACTIVE_SIZE is in use. Raise it, or yield"
                 " these requests from callbacks, so that they wait in the scheduler"
             )
-        paced[request] += 1
-        self._engine.wake()  # there may be a free place
-        try:
-            yield
-        finally:
-            paced[request] -= 1
-            if not paced[request]:
-                del paced[request]
-
-    def _look(self) -> None:
-        """Close if the crawl has begun to close. Stop if no request waits in place."""
-        if self._engine.is_closing:
-            self.close()
-        elif self._ticks and not any(host.waiters for host in self.hosts.values()):
-            self._ticks.stop()
-            self._ticks = None
 
     def want(self, host: Host) -> None:
         """Begin to serve the requests that wait for *host*, if any."""
@@ -324,9 +311,6 @@ class HostLocks:
 
     def close(self) -> None:
         """End the waits in place, and give unused locks back. The crawl closes."""
-        if self._ticks is not None:
-            self._ticks.stop()
-            self._ticks = None
         for host in self.hosts.values():
             while host.waiters:
                 host.waiters.popitem()[0].callback(False)  # noqa: FBT003

@@ -19,8 +19,9 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy_koster.crawl.clock import LONG_AGO, clock_of
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.decision import decide
-from scrapy_koster.crawl.engine.private import Engine, Within, is_for_robots_txt
+from scrapy_koster.crawl.engine.private import Within, is_for_robots_txt
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
+from scrapy_koster.crawl.in_place import InPlace
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.pacing.host_locks import Host, HostLocks, Visitor
@@ -47,7 +48,7 @@ class Pacer:
 
     crawler: Crawler
     config: Config
-    engine: Engine
+    in_place: InPlace
     robot: Robot
     records: SiteRecords
     store: StorageCalls
@@ -60,7 +61,7 @@ class Pacer:
         self._delays = Delays(self.crawler, self.config, self.robot.name)
         self.delay_of = self._delays.of
         self._own_secs = self.crawler.settings.getfloat("DOWNLOAD_DELAY")
-        self._locks = HostLocks(self.crawler, self.engine, self.store, self.parked)
+        self._locks = HostLocks(self.crawler, self.in_place, self.store, self.parked)
         self.take_turns, self.wait = self._locks.take_turns, self._locks.wait
         self.close, self.closed = self._locks.close, self._locks.closed
         self._tell_at = LONG_AGO
@@ -69,7 +70,8 @@ class Pacer:
     def open(self) -> None:
         """Pace requests from now on. Without this call, no host has a delay."""
         self.is_open = True
-        self.engine.hooks.visit, self.engine.hooks.left = self._sent_within, self._locks.left
+        hooks = self.in_place.engine.hooks
+        hooks.visit, hooks.left = self._sent_within, self._locks.left
 
     # The hosts.
 
