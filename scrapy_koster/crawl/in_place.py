@@ -21,7 +21,7 @@ _CLOSE_POLL_SECS = 0.5
 
 @dataclass(eq=False)
 class InPlace:
-    """Counts the waits in place, and calls ``end_all`` when the crawl begins to close."""
+    """Counts the waits in place, and has them ended when the crawl begins to close."""
 
     clock: Clock
     engine: Engine
@@ -30,8 +30,11 @@ class InPlace:
         """Begin without waits."""
         self._count = 0
         self._ticks: Ticks | None = None
-        self.end_all: Callable[[], object] = lambda: None
-        """Ends all waits in place. Set by ``Sites``."""
+        self._end_all: Callable[[], object] = lambda: None
+
+    def when_closing(self, end_all: Callable[[], object]) -> None:
+        """Have *end_all*, which ends all waits in place, called when the crawl begins to close."""
+        self._end_all = end_all
 
     @contextmanager
     def waiting(self, request: Request | None) -> Iterator[None]:
@@ -62,4 +65,4 @@ class InPlace:
 
     def _look(self) -> None:
         if self.engine.is_closing:
-            self.end_all()
+            self._end_all()

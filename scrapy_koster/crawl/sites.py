@@ -35,7 +35,6 @@ from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import SiteState, Waiting
 from scrapy_koster.protocol.access import Failure, last_copy
-from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import (
     Ask,
@@ -44,12 +43,11 @@ from scrapy_koster.protocol.step import (
     Refuse,
     Settled,
     Step,
+    closed,
+    given_up,
     step_between,
     waits,
 )
-
-# The reason of a failure is cut to this number of characters. The reason for giving up follows.
-_REASON_CHARS = 100
 
 
 @dataclass(kw_only=True, eq=False)
@@ -73,7 +71,7 @@ class Sites:
 
     def __post_init__(self) -> None:
         """Begin without waits."""
-        self.in_place.end_all = self._refuse_in_place
+        self.in_place.when_closing(self._refuse_in_place)
         self._tasks: set[Deferred[None]] = set()
         self._idle_timer: CallLaterResult | None = None
         self.is_by_hand = False
@@ -98,7 +96,7 @@ class Sites:
         """
         while waits(step := self.current_step(state)):
             if self.engine.is_closing:
-                return self.closing()
+                return closed(self.clock.epoch())
             if isinstance(state.known, Failure):
                 if isinstance(step, Ask):
                     self.serve(state, request)
@@ -190,7 +188,7 @@ class Sites:
     def _answer_with(self, error: Exception, state: SiteState, waiting: Waiting) -> None:
         """Refuse the waiting requests: the task of the site has failed with *error*."""
         failure = self.retriever.failed(state, error)
-        self._tell(waiting, Refuse(failure, failure.retry))
+        waiting.tell(Refuse(failure, failure.retry))
         self.parked.let_out(str(state.site), failure)
         self.engine.wake()
 
@@ -224,30 +222,22 @@ class Sites:
         step = told = self.current_step(state)
         is_closing, is_kept = self.engine.is_closing, False
         if waits(step) and is_closing:
-            told, is_kept = self.closing(), True
+            told, is_kept = closed(self.clock.epoch()), True
         elif waits(step) and self.is_idle_over and self._has_failed(state, waiting):
             told, is_kept = self._given_up(state), self.parked.is_kept
             if not is_kept:
                 state.learn(state.facts._replace(known=told.failure))
         self.announcer.announce(state, step if is_kept else told, self.waiting_for(state))
         if not waits(told):
-            self._tell(waiting, told)
+            waiting.tell(told)
             if not is_closing:
                 self.parked.settled(state, told, is_kept=is_kept)
         elif isinstance(state.known, Failure):
-            self._tell(waiting, self._step_between(state.site, state.known))
+            waiting.tell(self._step_between(state.site, state.known))
         is_wanted = self._is_wanted(state)
         if waiting.timer and not is_wanted:
             self._end_service(state, waiting)
         return is_wanted and not is_closing
-
-    @staticmethod
-    def _tell(waiting: Waiting, step: Settled) -> None:
-        """End the waits in place by *step*."""
-        in_place, waiting.in_place = waiting.in_place, {}
-        for each in in_place:
-            if not each.called:  # the callback of another one may cancel it
-                each.callback(step)
 
     @staticmethod
     def _has_failed(state: SiteState, waiting: Waiting) -> bool:
@@ -265,23 +255,12 @@ class Sites:
         )
 
     def _given_up(self, state: SiteState) -> Refuse:
-        """Return the step that gives the site up: as if KOSTER_DEFER_LIMIT_SECS had passed.
-
-        So requests are refused until an attempt succeeds. The reason says why.
-        """
         failure: Any = state.known
         secs = self.config.idle_limit_secs
         why = f"no page was downloaded for {secs:g} s, KOSTER_IDLE_LIMIT_SECS"
         if self.is_by_hand:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
-        reason = f"{printable(failure.reason, _REASON_CHARS)}; {why}"
-        since = min(failure.since, failure.asked - self.config.policy.defer_limit_secs)
-        return Refuse(replace(failure, reason=reason, since=since), self.clock.epoch())
-
-    def closing(self) -> Refuse:
-        """Return the step that refuses waiting requests when the crawl closes."""
-        now = self.clock.epoch()
-        return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
+        return given_up(failure, why, now=self.clock.epoch(), policy=self.config.policy)
 
     # The time without other work, and the close of the crawl.
 

@@ -125,3 +125,10 @@ class Waiting:
     """Whether a request that did not wait has found the next attempt due."""
     timer: CallLaterResult | None = None
     """The timer of the next attempt. None while a task serves the site."""
+
+    def tell(self, step: Settled) -> None:
+        """End the waits in place by *step*."""
+        in_place, self.in_place = self.in_place, {}
+        for each in in_place:
+            if not each.called:  # the callback of another one may cancel it
+                each.callback(step)

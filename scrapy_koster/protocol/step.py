@@ -1,7 +1,7 @@
 """3.1, 3.4: the next step of a request, by the copy or failure of the site."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from scrapy_koster.protocol.access import (
@@ -14,10 +14,14 @@ from scrapy_koster.protocol.access import (
     why_not_obeyed,
 )
 from scrapy_koster.protocol.policy import Policy, Unavailable
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Standing
 
 if TYPE_CHECKING:  # no dependency of ours
     from typing_extensions import TypeIs
+
+# The reason of a failure is cut to this number of characters. The reason for giving up follows.
+_REASON_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,21 @@ def given_up_at(known: Known | None, *, policy: Policy) -> float:
     if isinstance(known, Failure) and policy.defers:
         return known.asked if known.no_such_host else known.since + policy.defer_limit_secs
     return math.inf
+
+
+def given_up(failure: Failure, why: str, *, now: float, policy: Policy) -> Refuse:
+    """Return the step that gives the site up for the reason *why*: as if its limit had passed.
+
+    So requests are refused until an attempt succeeds.
+    """
+    reason = f"{printable(failure.reason, _REASON_CHARS)}; {why}"
+    since = min(failure.since, failure.asked - policy.defer_limit_secs)
+    return Refuse(replace(failure, reason=reason, since=since), now)
+
+
+def closed(now: float) -> Refuse:
+    """Return the step that refuses a waiting request when the crawl closes."""
+    return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
 
 
 def _deferred(failure: Failure, *, now: float, policy: Policy) -> Step:

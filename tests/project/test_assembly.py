@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scrapy_koster.crawl.engine.private import SendingHooks
-from scrapy_koster.crawl.pacing.host_locks import Host
+from scrapy_koster.crawl.pacing.host import Host
 from scrapy_koster.crawl.parking.parked_requests import SiteQueue
 from scrapy_koster.crawl.states import SiteState, Waiting
 

@@ -20,7 +20,7 @@ from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in
-from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled, Step
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled, Step, closed
 
 
 class KosterMiddleware(Component):
@@ -86,7 +86,7 @@ class KosterMiddleware(Component):
             if (host := pacer.held(request, state, robot)) is None:
                 return step
             if not await pacer.wait(host, request):
-                return self._sites.closing()
+                return closed(self._parts.clock.epoch())
 
     async def process_response(self, request: Request, response: Response) -> Response:
         """Return *response*, or refuse it by the URL that it comes from (``check_final_url``).

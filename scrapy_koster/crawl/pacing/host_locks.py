@@ -17,8 +17,7 @@ lock on.
 import sys
 from collections import OrderedDict
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -26,15 +25,12 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, Instant, clock_of
+from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, clock_of
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.in_place import InPlace
+from scrapy_koster.crawl.pacing.host import PARKED, Host, Visitor
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
-from scrapy_koster.protocol.site import Site
-
-Visitor: TypeAlias = Request | Site
-"""A request for a page, or a site whose robots.txt is fetched."""
 
 LEASE_SECS = 20.0
 """After this time and a gap, the lock of a process that does not renew it ends."""
@@ -44,40 +40,6 @@ _LEAST_SECS = 0.001
 _HOSTS = 10_000
 # The share of the scraper's room that waiting requests may take.
 _SHARE_MOST = 0.5
-_PARKED = object()
-
-
-@dataclass(eq=False, slots=True)
-class Host:
-    """A host that requests a delay, and the lock of this process on the host."""
-
-    name: str
-    rest_until: Instant
-    """The end of the gap after the last visit, as far as this process knows."""
-    gap: float = 0.0
-    """Seconds between two visits: the longest delay in this crawl, or a longer DOWNLOAD_DELAY."""
-    lock_until: Instant = LONG_AGO
-    """The end of the lease. ``LONG_AGO`` without the lock."""
-    visitor: object | None = None
-    """The visitor with the lock, or None. ``_PARKED``: the next parked request that comes out."""
-    under_way: bool = False
-    """Whether the visitor with the lock is being sent."""
-    is_served: bool = False
-    """Whether a task serves the requests that wait for the host."""
-    event: Deferred[None] = field(default_factory=Deferred)
-    """What the task waits for. It looks at the host again when this fires."""
-    waiters: OrderedDict[Deferred[bool], Visitor] = field(default_factory=OrderedDict)
-    """The visitors that wait in place, by the Deferred of the wait."""
-
-    @property
-    def is_locked(self) -> bool:
-        """Whether this process has the lock, perhaps with a lease that is over."""
-        return self.lock_until != LONG_AGO
-
-    def wake(self) -> None:
-        """Have the task look at the host."""
-        if not self.event.called:
-            self.event.callback(None)
 
 
 class HostLocks:
@@ -183,7 +145,7 @@ class HostLocks:
         """Let parked requests be served, as the downloader has room. The scheduler calls this."""
         for host in list(self._coming):
             # The request that came out may not have needed the lock.
-            if host.visitor is _PARKED and not self._parked.let_one_out(host.name):
+            if host.visitor is PARKED and not self._parked.let_one_out(host.name):
                 self.hand_on(host)
         while self._ready and len(self._coming) < self._places - len(self._engine.under_way):
             host, _ = self._ready.popitem(last=False)
@@ -257,14 +219,14 @@ class HostLocks:
             self._give(host, visitor)
             given.callback(True)  # noqa: FBT003
         else:
-            host.visitor = _PARKED
+            host.visitor = PARKED
             self._coming[host] = None
             self._parked.let_one_out(host.name)
             self._engine.wake()
 
     def takes_parked(self, host: Host, request: Request) -> bool:
         """Return whether *request* gets the lock: it was taken for the next parked request."""
-        if is_next := host.visitor is _PARKED:
+        if is_next := host.visitor is PARKED:
             self._give(host, request)
         return is_next
 
