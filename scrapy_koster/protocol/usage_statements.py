@@ -10,17 +10,24 @@ no standard.
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from scrapy_koster.protocol.line import CONTENT_USAGE, Line, lines_with, names_any
 from scrapy_koster.protocol.metatags import metas_of_page
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading, Rfc9309, kept
-from scrapy_koster.protocol.robotsmeta import Said, names_for, said_by_headers, said_by_metas
+from scrapy_koster.protocol.robotsmeta import (
+    ROBOTS_FIELDS,
+    Headers,
+    Said,
+    names_for,
+    said_by_headers,
+    said_by_metas,
+)
 from scrapy_koster.protocol.rules import Matcher, matcher_of, octets_of_rule
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
@@ -157,13 +164,10 @@ def usage_lines(
 
 # The headers and META tags of a page.
 
-FIELDS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy")
+_USAGE, *_TDM = (b"Content-Usage", b"Tdm-Reservation", b"Tdm-Policy")
+FIELDS = (_USAGE, *_TDM, *ROBOTS_FIELDS)
 """The header fields that may state preferences."""
 
-Headers: TypeAlias = Mapping[bytes, Sequence[bytes]]
-"""The values of the ``FIELDS`` in a response: one value per header line."""
-
-_USAGE, _ROBOTS, *_TDM = FIELDS
 _TDM_NAMES = [name.decode().lower() for name in _TDM]
 
 _AI_LABELS = {"noai": TRAIN_AI, "noimageai": NO_IMAGE_AI}
@@ -193,8 +197,7 @@ def _of_headers(headers: Headers, token: str, labels: Collection[str]) -> Iterat
         for value in headers.get(field, ()):
             stated = _reservation(name, value.decode("latin-1"))
             yield _statement(Origin.HEADER, line_text(field, value), stated)
-    tags = (value.decode("latin-1") for value in headers.get(_ROBOTS, ()))
-    yield from _of_words(Origin.HEADER, said_by_headers(tags, token))
+    yield from _of_words(Origin.HEADER, said_by_headers(headers, token))
 
 
 def _of_metas(metas: Sequence[tuple[str, str]], token: str) -> Iterator[Statement]:

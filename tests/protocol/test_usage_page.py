@@ -62,6 +62,9 @@ def test_noai(content: str, expected: str) -> None:
     assert of_headers(x_robots_tag=[content.encode()]) == expected
     assert of_headers(x_robots_tag=[f"figtree: {content}".encode()]) == expected
     assert of_headers(x_robots_tag=[f"other: {content}".encode()]) == ""
+    rules = content.replace(", ", ";")
+    assert of_headers(robots_tag=[f"*;{rules}".encode()]) == expected
+    assert of_headers(robots_tag=[f"other;{rules}".encode()]) == ""
 
 
 def test_a_tag_that_is_too_long_to_be_read() -> None:
