@@ -365,7 +365,9 @@ READERS = {
     "usage lines": Reader(_usage, _USAGE, chars=8_000),
     "usage dictionary": Reader(_dictionary, _DICTIONARY, chars=4_000, most_chars=120_000),
     "usage of a page": Reader(
-        _usage_of_page, (*_META, *_TAG, "tdm-reservation", "noai"), most_chars=64_000
+        _usage_of_page,
+        (*_META, *_TAG, "tdm-reservation", "content-signal", "noai"),
+        most_chars=64_000,
     ),
     "fields": Reader(_answer, _FIELD),
     "Location": Reader(_redirect, _URL),
