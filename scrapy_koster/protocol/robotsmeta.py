@@ -29,9 +29,6 @@ ROBOTS_FIELDS = _X_TAG, _TAG = (b"X-Robots-Tag", b"Robots-Tag")
 EVERY_ROBOT = "robots"
 """The name of a META tag that addresses every robot."""
 
-AI_WORDS = ("noai", "noimageai")
-"""Words about AI in the robots META tag, in X-Robots-Tag and in Robots-Tag."""
-
 # "NONE = NOINDEX, NOFOLLOW". The most restrictive of several tags counts, so ALL, INDEX
 # and FOLLOW have no effect and are ignored like unknown words.
 _FORBIDDING = {"noindex": {"noindex", "none"}, "nofollow": {"nofollow", "none"}}
@@ -102,7 +99,7 @@ def said_by_headers(headers: Headers, token: str) -> Iterator[Said]:
     values = [value.decode("latin-1") for value in headers.get(_X_TAG, ())]
     chars = len(", ".join(values))
     if chars > _HEADERS_CHARS:
-        yield ["none", *AI_WORDS], f"X-Robots-Tag of {chars} characters"
+        yield ["none", "noai", "noimageai"], f"X-Robots-Tag of {chars} characters"
     else:
         for value in values:
             yield list(_words_for(token, _lower(value))), f"X-Robots-Tag: {value}"

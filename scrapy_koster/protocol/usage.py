@@ -145,8 +145,7 @@ class Usage:
         They are "immediate", "reference" and "full". They decide nothing: no standard relates a
         level to the labels.
         """
-        said = self._said(USE)
-        return tuple(level.value for level in Level if level in said)
+        return tuple(level.value for level in Level if level in self._said(USE))
 
     def _said(self, label: str) -> set[Preference | Level]:
         return {each for one in self.statements for name, each in one.stated if name == label}
@@ -196,14 +195,13 @@ def preferences_in(
     found: dict[str, Preference | Level] = {}
     others = 0
     for key, token in (tokens_in(value) or {}).items():
-        is_use = is_signal and key == USE
-        stated = (_LEVELS if is_use else words).get(token or "")
+        stated = (_LEVELS if is_signal and key == USE else words).get(token or "")
         # "Otherwise, the preference for that category is unknown": if the value is not a Token, or
         # is a Token without a meaning.
         if stated is None:
             continue
         label = names.get(key, key)
-        if label not in labels and not is_use:
+        if label not in labels and isinstance(stated, Preference):
             others += 1
             if others > _OTHERS_KEPT or len(label) > _LABEL_CHARS:
                 continue

@@ -1,7 +1,7 @@
 """The spider middlewares for page directives and for forbidden links, and what they share."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -91,11 +91,10 @@ class PageMiddleware(Component):
             )
 
 
-def headers_of(response: Response, fields: Iterable[bytes]) -> dict[bytes, list[bytes]]:
-    """Return the values of those *fields* that *response* has. *fields* are in title case."""
+def headers_of(response: Response, fields: Iterable[bytes]) -> dict[bytes, Sequence[bytes]]:
+    """Return the values of *fields*, which are in title case."""
     # Faster than headers.getlist(), which normalizes the name in every call.
-    found = ((field, dict.get(response.headers, field)) for field in fields)
-    return {field: values for field, values in found if values}
+    return {field: dict.get(response.headers, field) or () for field in fields}
 
 
 def html_of(response: Response) -> bytes:
@@ -140,7 +139,7 @@ class RobotsMetaMiddleware(PageMiddleware):
         headers = headers_of(response, ROBOTS_FIELDS if "header" in sources else ())
         page = html_of(response) if "meta" in sources else b""
         found: Directives = {}
-        for token in names_of(self._parts.robot.name_of(request)) if headers or page else ():
+        for token in names_of(self._parts.robot.name_of(request)):
             metas = metas_of_page(page, names_for(token))
             found = directives_of(metas, headers, token) | found
         return found
