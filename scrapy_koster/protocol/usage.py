@@ -220,16 +220,11 @@ def tokens_in(value: bytes) -> dict[str, str | None] | None:
     counts. Parameters are ignored. The caller must check that VALUE_BYTES is not exceeded.
     """
     try:
-        found = http_sf.parse(value, tltype="dictionary")
+        found: Any = http_sf.parse(value, tltype="dictionary")
     except Exception:  # noqa: BLE001  # "preferences are unknown" (vocab, 6.5.1)
         return None
-    assert isinstance(found, dict)
-    return {key: _token(member) for key, member in found.items()}
-
-
-def _token(member: object) -> str | None:
-    item = member[0] if isinstance(member, tuple) else member
-    return str(item) if isinstance(item, http_sf.Token) else None
+    items = ((key, item) for key, (item, _) in found.items())  # without parameters
+    return {key: str(item) if isinstance(item, http_sf.Token) else None for key, item in items}
 
 
 def line_text(field: bytes, value: bytes) -> str:

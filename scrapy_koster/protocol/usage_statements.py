@@ -106,7 +106,9 @@ class UsageLines:
         Attach, 3: "paths that cannot be crawled have no associated usage preferences".
         """
         path = unescape_by_rfc9309(origin_and_path(url)[1])
-        made = kept(self._rules, robot, lambda: list(map(self._rules_of, self._apart(robot))))
+        made = kept(
+            self._rules, robot, lambda: [[*map(self._rule, each)] for each in self._apart(robot)]
+        )
         found = (each for rules in made for each in _matching(rules, path))
         return self._in_order([*found, *self._for_all])
 
@@ -131,23 +133,18 @@ class UsageLines:
         by_line = {each.line or 0: each for each in found}
         return tuple(kept_of((by_line[number] for number in sorted(by_line)), self._labels))
 
-    def _rules_of(self, lines: Iterable[Line]) -> list[_Rule]:
-        rules = []
-        for line in lines:
-            is_signal = line.field == CONTENT_SIGNAL
-            path = "" if is_signal else split(line.value)[0].decode("latin-1")
-            matches = matcher_of(path or "/")
-            rules.append(_Rule(octets_of_rule(path), matches, is_signal, self._statement(line)))
-        return rules
+    def _rule(self, line: Line) -> _Rule:
+        is_signal = line.field == CONTENT_SIGNAL
+        path = "" if is_signal else split(line.value)[0].decode("latin-1")
+        matches = matcher_of(path or "/")
+        return _Rule(octets_of_rule(path), matches, is_signal, self._statement(line))
 
     def _statement(self, line: Line) -> Statement:
+        text = line_text(line.field, line.value)
         value = split(line.value)[1] if line.field == CONTENT_USAGE else line.value
+        stated, origin = _stated(line.field, value, self._labels), Origin.ROBOTS_TXT
         return Statement(
-            origin=Origin.ROBOTS_TXT,
-            text=line_text(line.field, line.value),
-            stated=_stated(line.field, value, self._labels),
-            line=line.number,
-            digest=self._digest,
+            origin=origin, text=text, stated=stated, line=line.number, digest=self._digest
         )
 
 
