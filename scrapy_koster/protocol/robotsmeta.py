@@ -1,14 +1,15 @@
-"""The robots META tag and the X-Robots-Tag header of a page.
+"""The robots META tag, and the headers X-Robots-Tag and Robots-Tag of a page.
 
 "The Robots META tag allows HTML authors to indicate to visiting robots if a
 document may be indexed, or used to harvest more links."
 
 The quoted text ("Spiders and Robots Exclusion") has META tags only. X-Robots-Tag is
-the present-day equivalent in the HTTP header.
+the present-day equivalent in the HTTP header. Robots-Tag is to replace X-Robots-Tag: "Robots
+Exclusion Protocol Extension for URL Level Control" (draft-illyes-repext-03, called repext here).
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from scrapy_koster.protocol.nametoken import TOKEN
@@ -19,11 +20,14 @@ Directives: TypeAlias = dict[str, str]
 header that has the directive.
 """
 
+Headers: TypeAlias = Mapping[bytes, Sequence[bytes]]
+"""Header fields of a response, in title case: one value per header line."""
+
+ROBOTS_FIELDS = _X_TAG, _TAG = (b"X-Robots-Tag", b"Robots-Tag")
+"""The header fields with directives."""
+
 EVERY_ROBOT = "robots"
 """The name of a META tag that addresses every robot."""
-
-AI_WORDS = ("noai", "noimageai")
-"""Words about AI in the robots META tag and in X-Robots-Tag."""
 
 # "NONE = NOINDEX, NOFOLLOW". The most restrictive of several tags counts, so ALL, INDEX
 # and FOLLOW have no effect and are ignored like unknown words.
@@ -49,17 +53,13 @@ Said: TypeAlias = tuple[list[str], str]
 """The words for a robot in a tag or header, and the text of the tag or header."""
 
 _HEADERS_CHARS = 65_536
-"""Section 6: a limit for the X-Robots-Tag headers of one page."""
+"""Section 6: a limit for the X-Robots-Tag headers of one page, and for its Robots-Tag headers."""
 
 
-def directives_of(
-    metas: Iterable[tuple[str, str]], headers: Iterable[str], token: str
-) -> Directives:
+def directives_of(metas: Iterable[tuple[str, str]], headers: Headers, token: str) -> Directives:
     """Return the directives of a page for the robot *token*.
 
-    *metas* are the names and contents of the META tags of the page, *headers* the values of its
-    X-Robots-Tag headers. Headers of more than 65,536 characters together are not read, and forbid
-    indexing and following.
+    *metas* are the names and contents of the META tags of the page, *headers* its ROBOTS_FIELDS.
     """
     found: Directives = {}
     for words, text in (*said_by_headers(headers, token), *said_by_metas(metas, token)):
@@ -86,20 +86,40 @@ def said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[Said
             yield _words(_lower(content)), f'META name="{addressee}" content="{content}"'
 
 
-def said_by_headers(values: Iterable[str], token: str) -> Iterator[Said]:
-    """Yield the words of X-Robots-Tag values for the robot *token*.
+def said_by_headers(headers: Headers, token: str) -> Iterator[Said]:
+    """Yield the words of X-Robots-Tag and Robots-Tag for the robot *token*.
 
-    ``figtree: noindex, nofollow`` is only for figtree: a name applies to the words up to
-    the next name after a comma or semicolon, or up to the end of the value. Headers of more
+    ``X-Robots-Tag: figtree: noindex, nofollow`` is only for figtree: a name applies to the words up
+    to the next name after a comma or semicolon, or up to the end of the value. Headers of more
     than 65,536 characters together are not read, and yield "none" and the words about AI.
+
+    ``Robots-Tag: *;noindex, figtree;nofollow`` has a name and its words between commas. Only the
+    first 65,536 characters are read.
     """
-    values = list(values)
+    values = [value.decode("latin-1") for value in headers.get(_X_TAG, ())]
     chars = len(", ".join(values))
     if chars > _HEADERS_CHARS:
-        yield ["none", *AI_WORDS], f"X-Robots-Tag of {chars} characters"
-        return
-    for value in values:
-        yield list(_words_for(token, _lower(value))), f"X-Robots-Tag: {value}"
+        yield ["none", "noai", "noimageai"], f"X-Robots-Tag of {chars} characters"
+    else:
+        for value in values:
+            yield list(_words_for(token, _lower(value))), f"X-Robots-Tag: {value}"
+    if field := b", ".join(headers.get(_TAG, ())).decode("latin-1"):
+        yield list(_rules_for(token, _lower(field))), f"Robots-Tag: {field}"
+
+
+def _rules_for(token: str, field: str) -> Iterator[str]:
+    # Repext, 3.1.1: "a List [...]. Each member of the List is an Item representing a product token.
+    # Rules applicable to a product token are defined as Parameters of that Item". "Any partially
+    # transmitted or truncated List member at the limit, and all subsequent bytes in that field,
+    # MUST be ignored." Rules "are case insensitive" (3.1.3), and drafts have "ExampleBot;": RFC
+    # 9651 would ignore a field with either, so it is not parsed as strictly.
+    for member in f"{field},"[: _HEADERS_CHARS + 1].rpartition(",")[0].split(","):
+        name, *rules = member.split(";")
+        # "A restriction applied to the global * token applies to all accessors".
+        if name.strip(' \t"') in ("*", token):
+            for rule, _, value in (each.partition("=") for each in rules):
+                if value.strip() != "?0":  # RFC 9651, 3.3.6: false
+                    yield rule.strip()
 
 
 def _words_for(token: str, value: str) -> Iterator[str]:

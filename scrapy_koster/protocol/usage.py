@@ -21,6 +21,8 @@ TRAIN_AI, SEARCH, AI_USE = "train-ai", "search", "ai-use"
 """The labels of the vocabulary (vocab, 6.1)."""
 AI_INPUT, TDM, NO_IMAGE_AI = "ai-input", "tdm", "noimageai"
 """Labels for Content-Signal, for TDMRep, and for the word "noimageai", in this order."""
+USE = "use"
+"""The label of Content-Signal for a ``Level``, which is not among the known labels."""
 KNOWN_LABELS = frozenset({TRAIN_AI, SEARCH, AI_USE, AI_INPUT, TDM, NO_IMAGE_AI})
 
 # Limits for a statement (section 6 of the 1996 draft).
@@ -40,8 +42,20 @@ class Preference(Enum):
     UNKNOWN = "unknown"
 
 
-Stated: TypeAlias = tuple[tuple[str, Preference], ...]
-"""Pairs of a label and its preference, ALLOW or DISALLOW."""
+class Level(Enum):
+    """Level of ``use=`` in a Content-Signal: what a crawler may keep and reuse of a page.
+
+    The documentation of Cloudflare ("robots.txt setting", "Content use signal") has "one of three
+    values, from least to most permissive".
+    """
+
+    IMMEDIATE = "immediate"  # "Interact, but store and reuse nothing."
+    REFERENCE = "reference"  # "Index, excerpt, and link back."
+    FULL = "full"  # "Summarize and reproduce."
+
+
+Stated: TypeAlias = tuple[tuple[str, Preference | Level], ...]
+"""Pairs of a label and its preference, ALLOW or DISALLOW, or of USE and a level."""
 
 
 class Origin(Enum):
@@ -67,8 +81,8 @@ class Statement:
     """Digest of the robots.txt as received ("sha256:..."). None for headers and META tags."""
 
     @property
-    def preferences(self) -> dict[str, Preference]:
-        """Preferences of the statement, by label."""
+    def preferences(self) -> dict[str, Preference | Level]:
+        """Preferences of the statement, by label. The label "use" has a level."""
         return dict(self.stated)
 
     def __str__(self) -> str:
@@ -112,23 +126,35 @@ class Usage:
 
         The preference about an unknown label is UNKNOWN. KOSTER_USAGE_PURPOSES adds known labels.
         """
-        said = {each for one in self.statements for name, each in one.stated if name == label}
         # 5.1: "If any statement of preference indicates that the usage is disallowed, the result is
         # that the usage is disallowed. Otherwise, if any statement of preference allows the
         # usage, the result is that the usage is allowed. Otherwise, [it] is unknown."
-        if label not in self.labels or not said:
-            return Preference.UNKNOWN
-        return Preference.DISALLOW if Preference.DISALLOW in said else Preference.ALLOW
+        said = self._said(label) if label in self.labels else ()
+        either = (Preference.DISALLOW, Preference.ALLOW)
+        return next((each for each in either if each in said), Preference.UNKNOWN)
 
     def preferences(self) -> dict[str, Preference]:
         """Return the preferences by known label, in alphabetical order. UNKNOWN is left out."""
-        stated = {label for each in self.statements for label, _ in each.stated}
-        return {label: self.preference(label) for label in sorted(stated & self.labels)}
+        found = {label: self.preference(label) for label in sorted(self.labels)}
+        return {label: each for label, each in found.items() if each is not Preference.UNKNOWN}
+
+    @property
+    def use(self) -> tuple[str, ...]:
+        """The levels of ``use=`` that statements have, the least permissive first.
+
+        They are "immediate", "reference" and "full". They decide nothing: no standard relates a
+        level to the labels.
+        """
+        return tuple(level.value for level in Level if level in self._said(USE))
+
+    def _said(self, label: str) -> set[Preference | Level]:
+        return {each for one in self.statements for name, each in one.stated if name == label}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage as a dict for JSON, with its first hundred statements."""
         return {
             "preferences": {label: each.value for label, each in self.preferences().items()},
+            "use": list(self.use),
             "statements": [each.to_dict() for each in self.statements[:_STATEMENTS_SHOWN]],
         }
 
@@ -140,7 +166,7 @@ class Usage:
         return f"<Usage {self}>"
 
 
-def worded(stated: Iterable[tuple[str, Preference]]) -> str:
+def worded(stated: Iterable[tuple[str, Preference | Level]]) -> str:
     """Return preferences in the syntax of vocab (6)."""
     return ", ".join(f"{label}={preference.value}" for label, preference in stated)
 
@@ -149,6 +175,7 @@ def worded(stated: Iterable[tuple[str, Preference]]) -> str:
 
 _WORDS = {"y": Preference.ALLOW, "n": Preference.DISALLOW}
 _SIGNAL_WORDS = {**_WORDS, "yes": Preference.ALLOW, "no": Preference.DISALLOW}
+_LEVELS = {level.value: level for level in Level}
 SIGNAL_LABELS = {"ai-train": TRAIN_AI}
 """The labels of Content-Signal that have another name in the vocabulary."""
 
@@ -158,26 +185,28 @@ def preferences_in(
 ) -> Stated:
     """Return the preferences in a Content-Usage value (vocab, 6.5), or in a Content-Signal value.
 
-    Labels outside of *labels* are kept if they are among the first twenty and have at most 64
-    characters. A value longer than VALUE_BYTES disallows all *labels*.
+    A Content-Signal can have a Level, too, with the label USE. Labels outside of *labels* are kept
+    if they are among the first twenty and have at most 64 characters. A value longer than
+    VALUE_BYTES disallows all *labels*.
     """
     words, names = (_SIGNAL_WORDS, SIGNAL_LABELS) if is_signal else (_WORDS, {})
     if len(value) > VALUE_BYTES:
         return tuple((label, Preference.DISALLOW) for label in sorted(labels))
-    found: dict[str, Preference] = {}
+    found: dict[str, Preference | Level] = {}
     others = 0
     for key, token in (tokens_in(value) or {}).items():
+        stated = (_LEVELS if is_signal and key == USE else words).get(token or "")
         # "Otherwise, the preference for that category is unknown": if the value is not a Token, or
         # is a Token without a meaning.
-        if token is None or token not in words:
+        if stated is None:
             continue
-        label, preference = names.get(key, key), words[token]
-        if label not in labels:
+        label = names.get(key, key)
+        if label not in labels and isinstance(stated, Preference):
             others += 1
             if others > _OTHERS_KEPT or len(label) > _LABEL_CHARS:
                 continue
         if found.get(label) is not Preference.DISALLOW:
-            found[label] = preference
+            found[label] = stated
     # Input to AI (retrieval, grounding) is a use of AI, so a "no" to ai-input counts for ai-use.
     if found.get(AI_INPUT) is Preference.DISALLOW:
         found[AI_USE] = Preference.DISALLOW
@@ -191,16 +220,11 @@ def tokens_in(value: bytes) -> dict[str, str | None] | None:
     counts. Parameters are ignored. The caller must check that VALUE_BYTES is not exceeded.
     """
     try:
-        found = http_sf.parse(value, tltype="dictionary")
+        found: Any = http_sf.parse(value, tltype="dictionary")
     except Exception:  # noqa: BLE001  # "preferences are unknown" (vocab, 6.5.1)
         return None
-    assert isinstance(found, dict)
-    return {key: _token(member) for key, member in found.items()}
-
-
-def _token(member: object) -> str | None:
-    item = member[0] if isinstance(member, tuple) else member
-    return str(item) if isinstance(item, http_sf.Token) else None
+    items = ((key, item) for key, (item, _) in found.items())  # without parameters
+    return {key: str(item) if isinstance(item, http_sf.Token) else None for key, item in items}
 
 
 def line_text(field: bytes, value: bytes) -> str:
@@ -281,11 +305,11 @@ class UsageChoice:
 def kept_of(statements: Iterable[Statement], labels: Collection[str]) -> Iterator[Statement]:
     """Yield the first hundred statements, and later statements with a new preference.
 
-    A preference about one of *labels* is new if no earlier statement has the same preference.
+    A preference about one of *labels*, or a level, is new if no earlier statement has the same.
     """
-    seen: set[tuple[str, Preference]] = set()
+    seen: set[tuple[str, Preference | Level]] = set()
     for number, each in enumerate(statements):
-        news = {pair for pair in each.stated if pair[0] in labels} - seen
+        news = {pair for pair in each.stated if pair[0] in labels or pair[0] == USE} - seen
         if number < _STATEMENTS_SHOWN or news:
             seen |= news
             yield each

@@ -2,25 +2,33 @@
 
 Content-Usage is defined by "Associating AI Usage Preferences with Content in HTTP"
 (draft-ietf-aipref-attach, called attach here), Content-Signal by contentsignals.org, License by
-RSL 1.0. For the 1996 draft these lines are extensions (3.2).
+RSL 1.0. For the 1996 draft these lines are extensions (3.2). Cloudflare sends Content-Signal as a
+header, too ("Markdown for Agents"). Sites also have it in META tags, which no text defines.
 
 tdm-reservation and tdm-policy are defined by the TDM Reservation Protocol (a W3C Community Group
-Report of 2024). The words "noai" and "noimageai" of the robots META tag and of X-Robots-Tag are in
-no standard.
+Report of 2024). The words "noai" and "noimageai" of the robots META tag, of X-Robots-Tag and of
+Robots-Tag are in no standard.
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from scrapy_koster.protocol.line import CONTENT_USAGE, Line, lines_with, names_any
 from scrapy_koster.protocol.metatags import metas_of_page
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading, Rfc9309, kept
-from scrapy_koster.protocol.robotsmeta import Said, names_for, said_by_headers, said_by_metas
+from scrapy_koster.protocol.robotsmeta import (
+    ROBOTS_FIELDS,
+    Headers,
+    Said,
+    names_for,
+    said_by_headers,
+    said_by_metas,
+)
 from scrapy_koster.protocol.rules import Matcher, matcher_of, octets_of_rule
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
@@ -39,6 +47,7 @@ from scrapy_koster.protocol.usage import (
 CONTENT_SIGNAL, LICENSE = b"content-signal", b"license"
 
 _IN_RECORDS = (CONTENT_USAGE, CONTENT_SIGNAL)
+"""The fields with a Dictionary: in records, and in headers. Content-Signal is in META tags, too."""
 _LICENSES = 10
 _LISTED = 100
 
@@ -97,7 +106,9 @@ class UsageLines:
         Attach, 3: "paths that cannot be crawled have no associated usage preferences".
         """
         path = unescape_by_rfc9309(origin_and_path(url)[1])
-        made = kept(self._rules, robot, lambda: list(map(self._rules_of, self._apart(robot))))
+        made = kept(
+            self._rules, robot, lambda: [[*map(self._rule, each)] for each in self._apart(robot)]
+        )
         found = (each for rules in made for each in _matching(rules, path))
         return self._in_order([*found, *self._for_all])
 
@@ -122,27 +133,18 @@ class UsageLines:
         by_line = {each.line or 0: each for each in found}
         return tuple(kept_of((by_line[number] for number in sorted(by_line)), self._labels))
 
-    def _rules_of(self, lines: Iterable[Line]) -> list[_Rule]:
-        rules = []
-        for line in lines:
-            is_signal = line.field == CONTENT_SIGNAL
-            path = "" if is_signal else split(line.value)[0].decode("latin-1")
-            matches = matcher_of(path or "/")
-            rules.append(_Rule(octets_of_rule(path), matches, is_signal, self._statement(line)))
-        return rules
+    def _rule(self, line: Line) -> _Rule:
+        is_signal = line.field == CONTENT_SIGNAL
+        path = "" if is_signal else split(line.value)[0].decode("latin-1")
+        matches = matcher_of(path or "/")
+        return _Rule(octets_of_rule(path), matches, is_signal, self._statement(line))
 
     def _statement(self, line: Line) -> Statement:
-        stated: Stated = ()
-        if line.field == CONTENT_USAGE:
-            stated = preferences_in(split(line.value)[1], self._labels)
-        elif line.field == CONTENT_SIGNAL:
-            stated = preferences_in(line.value, self._labels, is_signal=True)
+        text = line_text(line.field, line.value)
+        value = split(line.value)[1] if line.field == CONTENT_USAGE else line.value
+        stated, origin = _stated(line.field, value, self._labels), Origin.ROBOTS_TXT
         return Statement(
-            origin=Origin.ROBOTS_TXT,
-            text=line_text(line.field, line.value),
-            stated=stated,
-            line=line.number,
-            digest=self._digest,
+            origin=origin, text=text, stated=stated, line=line.number, digest=self._digest
         )
 
 
@@ -157,17 +159,14 @@ def usage_lines(
 
 # The headers and META tags of a page.
 
-FIELDS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy")
+_RESERVATION = b"tdm-reservation"
+_IN_HEADERS = (*_IN_RECORDS, _RESERVATION, b"tdm-policy")
+_IN_METAS = [name.decode() for name in _IN_HEADERS if name != CONTENT_USAGE]
+FIELDS = (*(name.title() for name in _IN_HEADERS), *ROBOTS_FIELDS)
 """The header fields that may state preferences."""
 
-Headers: TypeAlias = Mapping[bytes, Sequence[bytes]]
-"""The values of the ``FIELDS`` in a response: one value per header line."""
-
-_USAGE, _ROBOTS, *_TDM = FIELDS
-_TDM_NAMES = [name.decode().lower() for name in _TDM]
-
 _AI_LABELS = {"noai": TRAIN_AI, "noimageai": NO_IMAGE_AI}
-_RESERVED = {"1": Preference.DISALLOW, "0": Preference.ALLOW}
+_RESERVED = {b"1": Preference.DISALLOW, b"0": Preference.ALLOW}
 _SPACE = "\t\n\f\r "
 _TEXT_CHARS = 200
 
@@ -179,30 +178,25 @@ def page_statements(
 
     *page* is the body, or b"" for a page without META tags.
     """
-    metas = list(metas_of_page(page, (*names_for(token), *_TDM_NAMES)))
-    found = [*_of_headers(headers, token, labels), *_of_metas(metas, token)]
-    return tuple(kept_of(found, labels))
+    metas = list(metas_of_page(page, (*names_for(token), *_IN_METAS)))
+    return tuple(kept_of(_of_page(headers, metas, token, labels), labels))
 
 
-def _of_headers(headers: Headers, token: str, labels: Collection[str]) -> Iterator[Statement]:
-    if usages := headers.get(_USAGE):
+def _of_page(
+    headers: Headers, metas: Sequence[tuple[str, str]], token: str, labels: Collection[str]
+) -> Iterator[Statement]:
+    for field in _IN_HEADERS:
+        values = headers.get(field.title(), ())
         # RFC 9651, 4.2: several lines of a field are one list, joined by commas.
-        value = b", ".join(usages)
-        yield _statement(Origin.HEADER, line_text(_USAGE, value), preferences_in(value, labels))
-    for field, name in zip(_TDM, _TDM_NAMES, strict=True):
-        for value in headers.get(field, ()):
-            stated = _reservation(name, value.decode("latin-1"))
-            yield _statement(Origin.HEADER, line_text(field, value), stated)
-    tags = (value.decode("latin-1") for value in headers.get(_ROBOTS, ()))
-    yield from _of_words(Origin.HEADER, said_by_headers(tags, token))
-
-
-def _of_metas(metas: Sequence[tuple[str, str]], token: str) -> Iterator[Statement]:
+        for value in [b", ".join(values)] if values and field in _IN_RECORDS else values:
+            yield _statement(Origin.HEADER, line_text(field, value), _stated(field, value, labels))
+    yield from _of_words(Origin.HEADER, said_by_headers(headers, token))
     for name, content in metas:
         lower = name.strip(_SPACE).lower()
-        if lower in _TDM_NAMES:
+        if lower in _IN_METAS:
             text = f'name="{lower}" content="{content}"'
-            yield _statement(Origin.META, text, _reservation(lower, content))
+            value = " ".join(content.split()).encode()  # an attribute may have line ends
+            yield _statement(Origin.META, text, _stated(lower.encode(), value, labels))
     yield from _of_words(Origin.META, said_by_metas(metas, token))
 
 
@@ -213,10 +207,12 @@ def _of_words(origin: Origin, said: Iterable[Said]) -> Iterator[Statement]:
             yield _statement(origin, text.removeprefix("META "), stated)
 
 
-def _reservation(name: str, value: str) -> Stated:
-    """Return the preference if *name* is tdm-reservation and *value* is "0" or "1", or ()."""
-    preference = _RESERVED.get(value.strip(_SPACE)) if name == _TDM_NAMES[0] else None
-    return ((TDM, preference),) if preference else ()
+def _stated(field: bytes, value: bytes, labels: Collection[str]) -> Stated:
+    """Return the preferences in a Dictionary, or in a tdm-reservation: "1" or "0"."""
+    if field in _IN_RECORDS:
+        return preferences_in(value, labels, is_signal=field == CONTENT_SIGNAL)
+    reserved = _RESERVED.get(value.strip()) if field == _RESERVATION else None
+    return ((TDM, reserved),) if reserved else ()
 
 
 def _statement(origin: Origin, text: str, stated: Stated) -> Statement:

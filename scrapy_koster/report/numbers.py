@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.usage import USE
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.tally import ALLOWED, COUNTS, FACTS, REFUSED
 
@@ -119,7 +120,10 @@ class Numbers:
     """Columns: requests, sites, reason, rule. The most refusals are first, 1,000 rows at most."""
 
     usage: dict[str, Counted]
-    """Number of sites that state a preference in robots.txt, by label and by "y" or "n"."""
+    """Number of sites that state a preference in robots.txt, by label and by "y" or "n".
+
+    For the label "use" of Content-Signal, by "immediate", "reference" or "full".
+    """
 
     @property
     def closed(self) -> int:
@@ -201,7 +205,7 @@ def _sites_by(
 def _usage(connection: sqlite3.Connection) -> dict[str, Counted]:
     found: dict[str, Counted] = {}
     for label, preference, sites in connection.execute(_USAGE_SITES):
-        found.setdefault(label, {"y": 0, "n": 0})[preference] = sites
+        found.setdefault(label, {} if label == USE else {"y": 0, "n": 0})[preference] = sites
     return found
 
 

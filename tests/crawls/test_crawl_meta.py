@@ -30,6 +30,10 @@ PAGES = {
         {ITEMS},
     ),
     "/header": (Reply(body="<p>x", headers={**HTML, "X-Robots-Tag": "noindex"}), {LINKS}),
+    "/robots-tag": (
+        Reply(body="<p>x", headers={**HTML, "Robots-Tag": "*;nosnippet, FigTree;nofollow"}),
+        {ITEMS},
+    ),
     "/file.pdf": (
         Reply(body=b"%PDF", headers={"Content-Type": "application/pdf", "X-Robots-Tag": "none"}),
         set(),

@@ -60,6 +60,17 @@ async def test_each_robots_txt_is_requested_once(crawl: Crawl, server: Server) -
     assert result.stats["koster/forbidden/rule"] == 2
 
 
+@pytest.mark.promise("SECURITY.md", "allowed_domains keeps sitemaps out of other networks")
+async def test_sitemaps_of_other_hosts(crawl: Crawl, server: Server) -> None:
+    site, inside = server.site(), server.site(host="127.0.0.2")
+    site.robots = f"Sitemap: {inside.url('/a.xml')}\n"
+    arguments = robots_of(site)["arguments"]
+    await crawl(Ours, arguments={**arguments, "allowed_domains": ["127.0.0.1"]})
+    assert inside.requests == ()
+    await crawl(Ours, arguments=arguments)
+    assert inside.pages_asked == ["/a.xml"]
+
+
 class Asking(RecordingSpider):
     """Keeps what the middleware returns for each of its URLs."""
 

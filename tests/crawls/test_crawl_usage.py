@@ -1,4 +1,4 @@
-"""Ten sites, one for each source and combination: what is kept, dropped, refused and reported."""
+"""Sites, one for each source and combination: what is kept, dropped, refused and reported."""
 
 from __future__ import annotations
 
@@ -52,9 +52,13 @@ ROWS = [
     Row("robots.txt allows this path", RECORD
         + "Content-Usage: train-ai=n\nContent-Usage: /page train-ai=y\n", {}, "", "train-ai=y",
         "", dropped=False, refused=False),
-    Row("Content-Signal", RECORD + "Content-Signal: search=yes, ai-train=no\n", {}, "",
-        "search=y, train-ai=n", "line 3 'Content-Signal: search=yes, ai-train=no' of robots.txt",
+    Row("Content-Signal", RECORD + "Content-Signal: search=yes,ai-train=no,use=reference\n", {}, "",
+        "search=y, train-ai=n",
+        "line 3 'Content-Signal: search=yes,ai-train=no,use=reference' of robots.txt",
         dropped=True, refused=True),
+    Row("Content-Signal in header and META", RECORD, {"Content-Signal": "ai-train=no, use=full"},
+        '<meta name="content-signal" content="search=yes, use=immediate">', "search=y, train-ai=n",
+        "the header 'Content-Signal: ai-train=no, use=full'", dropped=True, refused=False),
     Row("the header disallows what robots.txt allows", RECORD + "Content-Usage: train-ai=y\n",
         {"Content-Usage": "train-ai=n, search=y"}, "", "search=y, train-ai=n",
         "the header 'Content-Usage: train-ai=n, search=y'", dropped=True, refused=False),
@@ -127,10 +131,10 @@ def counted(result: CrawlResult) -> dict[str, int]:
 
 
 STATED = {
-    "train-ai/disallow": 6, "train-ai/allow": 1, "search/allow": 2, "tdm/disallow": 1,
+    "train-ai/disallow": 7, "train-ai/allow": 1, "search/allow": 3, "tdm/disallow": 1,
     "noimageai/disallow": 2,
 }  # fmt: skip
-"""By page, of all ten."""
+"""By page, of all sites."""
 
 
 @pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_PURPOSES")
@@ -147,6 +151,8 @@ async def test_the_table_with_report(crawl: Crawl, server: Server) -> None:
     [statement] = item.usage["statements"]
     assert statement["line"] == 3
     assert statement["preferences"] == {"train-ai": "n"}
+    use = {item.url: item.usage["use"] for item in result.items if item.usage["use"]}
+    assert use == {urls[3]: ["reference"], urls[4]: ["immediate", "full"]}
     assert counted(result) == STATED
     assert not result.refused
 
@@ -170,10 +176,10 @@ async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
     log = "\n".join(result.logged())
     assert all(f"train-ai is {why}" in log for why in because.values())
     assert set(result.fetched) == set(urls)
-    assert counted(result) == {**STATED, "dropped": 9}
-    assert result.stats["item_dropped_count"] == 9
+    assert counted(result) == {**STATED, "dropped": 10}
+    assert result.stats["item_dropped_count"] == 10
     assert result.logged(logging.INFO, "scrapy_koster.crawl.components.usagemiddleware")[-1] == (
-        "Dropped because their pages disallow a purpose: train-ai: 9."
+        "Dropped because their pages disallow a purpose: train-ai: 10."
         ' KOSTER_USAGE_ACTION = "report" keeps all items.'
     )
 
@@ -207,20 +213,25 @@ async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Pat
     }
     assert result.stats["koster/forbidden/usage"] == 3
     assert counted(result) == {
-        "train-ai/disallow": 3, "train-ai/allow": 1, "search/allow": 1, "tdm/disallow": 1,
-        "noimageai/disallow": 2, "dropped": 3, "refused": 3,
+        "train-ai/disallow": 4, "train-ai/allow": 1, "search/allow": 2, "tdm/disallow": 1,
+        "noimageai/disallow": 2, "dropped": 4, "refused": 3,
     }  # fmt: skip
     [database] = (tmp_path / "reports").glob("*.sqlite3")
     numbers = read(str(database))
-    assert numbers.usage == {"search": {"y": 1, "n": 0}, "train-ai": {"y": 2, "n": 4}}
+    assert numbers.usage == {
+        "search": {"y": 1, "n": 0},
+        "train-ai": {"y": 2, "n": 4},
+        "use": {"reference": 1},
+    }
     assert numbers.refused["usage"] == 3
-    assert numbers.totals["usage_dropped"] == 3
+    assert numbers.totals["usage_dropped"] == 4
     lines = [tuple(row[1:4]) for row in tables_in(page.read_text("utf-8"))["usage"]]
     assert sorted(line for line in lines if line[0]) == sorted([
         (3, "Content-Usage: train-ai=n", "train-ai=n"),
         (3, "Content-Usage: train-ai=n", "train-ai=n"),
         (4, "Content-Usage: /page train-ai=y", "train-ai=y"),
-        (3, "Content-Signal: search=yes, ai-train=no", "search=y, train-ai=n"),
+        (3, "Content-Signal: search=yes,ai-train=no,use=reference",
+         "search=y, train-ai=n, use=reference"),
         (3, "Content-Usage: train-ai=y", "train-ai=y"),
         (3, "Content-Usage: train-ai=n", "train-ai=n"),
         (3, "Content-Usage: Train-AI=n", None),
@@ -234,5 +245,5 @@ async def test_a_dry_run_counts_and_keeps_all(crawl: Crawl, server: Server) -> N
         crawl, server, KOSTER_USAGE_ACTION="refuse", KOSTER_DRY_RUN=True
     )
     assert {item.url for item in result.items} == set(urls)
-    assert counted(result) == {**STATED, "dropped": 6, "refused": 3}
+    assert counted(result) == {**STATED, "dropped": 7, "refused": 3}
     assert result.stats["koster/dry_run/forbidden"] == 3

@@ -46,7 +46,7 @@ from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.records import has_record, parse
-from scrapy_koster.protocol.robotsmeta import directives_of, names_for
+from scrapy_koster.protocol.robotsmeta import ROBOTS_FIELDS, directives_of, names_for
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in, sitemaps_in
 from scrapy_koster.protocol.usage import Usage, preferences_in
@@ -111,7 +111,7 @@ _PAGE = (
 )  # fmt: skip
 _TAG = (
     "a", "a:", ":", ": ", " :", " ", "\t", "\xa0", "\n ", ",", ", ", "noindex", "none", "figtree",
-    "figtree:", "robots:", "*:", "googlebot:", "max-snippet", "max-snippet:", "max-snippet :",
+    "figtree:", "robots:", "*:", "googlebot:", "*;", "max-snippet", "max-snippet:", "max-snippet :",
     "max-image-preview:none", "unavailable_after:", "unavailable_after : ", "1", "12:", "-", ";",
     "\N{KELVIN SIGN}", COUNTER,
 )  # fmt: skip
@@ -181,7 +181,12 @@ def _decide_twice(text: str) -> None:
 
 
 def _metas(text: str) -> None:
-    directives_of(metas_of_page(text.encode(), names_for(_ROBOT)), (), _ROBOT)
+    directives_of(metas_of_page(text.encode(), names_for(_ROBOT)), {}, _ROBOT)
+
+
+def _robots_tags(text: str) -> None:
+    octets = text.encode("latin-1", "replace")
+    directives_of((), dict.fromkeys(ROBOTS_FIELDS, (octets,)), _ROBOT)
 
 
 def _hazards(text: str) -> None:
@@ -356,11 +361,13 @@ READERS = {
     "check": Reader(lambda text: check(text.encode()), (*_ROBOTS, *_HIDDEN)),
     "HTML": Reader(_metas, _META),
     "HTML in place of a robots.txt": Reader(_page_in_place, (*_META, *_PAGE)),
-    "X-Robots-Tag": Reader(lambda text: directives_of((), [text], _ROBOT), _TAG, most_chars=64_000),
+    "X-Robots-Tag": Reader(_robots_tags, _TAG, most_chars=64_000),
     "usage lines": Reader(_usage, _USAGE, chars=8_000),
     "usage dictionary": Reader(_dictionary, _DICTIONARY, chars=4_000, most_chars=120_000),
     "usage of a page": Reader(
-        _usage_of_page, (*_META, *_TAG, "tdm-reservation", "noai"), most_chars=64_000
+        _usage_of_page,
+        (*_META, *_TAG, "tdm-reservation", "content-signal", "noai"),
+        most_chars=64_000,
     ),
     "fields": Reader(_answer, _FIELD),
     "Location": Reader(_redirect, _URL),

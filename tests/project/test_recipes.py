@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from harness.commands import Ran
 from harness.commands import Sites as Commands
-from harness.crawling import Crawl, CrawlResult
+from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.documents import blocks, section, settings_of, spider_of, text
 from harness.redis_server import common_server
 from harness.replies import Reply
 from harness.server import Server, Site
+from scrapy.http import Response
 
 PAGES = ("start", "coming-from-scrapy", "recipes")
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -71,6 +72,15 @@ async def crawled(
 ) -> CrawlResult:
     """A crawl of the spider of this name, on *site* in place of example.com."""
     return await crawl(spider_of(SPIDERS[name], tmp_path, site), **arguments)
+
+
+class WithFiles(RecordingSpider):
+    """Yields an item with the files that its argument names."""
+
+    media: list[str]
+
+    def page(self, response: Response) -> Any:
+        yield {"url": response.url, "file_urls": self.media}
 
 
 def test_each_spider_has_a_test_below() -> None:
@@ -161,6 +171,56 @@ async def test_what_may_be_used_for_training_is_collected(
     assert result.items == ()
     assert result.stats["koster/forbidden/usage"] == 1
     assert another.pages_asked == []
+
+
+async def test_only_files_that_may_be_kept_are_stored(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    [block] = blocks(recipe("Keep only the files and images that you may keep"), "python")
+    names: dict[str, Any] = {}
+    exec(compile(block, "recipes.md", "exec"), names)
+    site = server.site()
+    site.robots = f"{RULES}Content-Usage: /by-robots-txt train-ai=n\n"
+    stated = {
+        "/kept": {},
+        "/noindex": {"X-Robots-Tag": "noindex"},
+        "/robots-tag": {"Robots-Tag": "*;noindex"},
+        "/noai": {"X-Robots-Tag": "noai"},
+        "/signal": {"Content-Signal": "ai-train=no"},
+        "/by-robots-txt": {},
+    }
+    for path, headers in stated.items():
+        site.page(path, Reply(body=b"file", headers=headers))
+    settings = {
+        "ITEM_PIPELINES": {names["PermittedFilesPipeline"]: 1},
+        "FILES_STORE": str(tmp_path / "files"),
+        "KOSTER_USAGE_PURPOSES": ["train-ai"],
+    }
+    media = [site.url(path) for path in stated]
+    arguments = {"media": media}
+    result = await crawl(WithFiles, urls=[site.url("/")], settings=settings, arguments=arguments)
+    [item] = result.items
+    assert [file["url"] for file in item["files"]] == media[:1]
+    assert sorted(site.pages_asked) == sorted(["/", *stated])
+    assert len(list((tmp_path / "files" / "full").iterdir())) == 1
+
+
+async def test_only_pages_that_may_be_kept_are_kept(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    pages = {
+        "/": "<a href=/private>x</a><a href=/no>x</a><a href=/open>x</a>",
+        "/private": "<a href=/linked>x</a>",
+        "/no": "<meta name=robots content=none><a href=/further>x</a>",
+    }
+    for path, body in pages.items():
+        site.page(path, Reply(body=body, headers={"Content-Type": "text/html"}))
+    result = await crawled(crawl, site, "keeping", tmp_path)
+    kept = sorted(item["url"] for item in result.items)
+    assert kept == [site.url(path) for path in ("/", "/further", "/linked", "/open")]
+    assert sorted(site.pages_asked) == ["/", "/further", "/linked", "/no", "/open", "/private"]
 
 
 async def test_a_spider_and_a_request_with_a_name(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
+import http_sf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_koster.protocol.metatags import metas_of_page
-from scrapy_koster.protocol.robotsmeta import directives_of, names_for
+from scrapy_koster.protocol.robotsmeta import Directives, directives_of, names_for
 
 META = '<meta name="robots" content="none">'
 NEITHER: list[str] = []
@@ -28,16 +30,25 @@ PAIRS = list(itertools.product(WORDS, repeat=2))
 
 
 def of_meta(content: str, name: str = "robots", token: str = "figtree") -> list[str]:
-    return sorted(directives_of([(name, content)], (), token), reverse=True)
+    return sorted(directives_of([(name, content)], {}, token), reverse=True)
+
+
+def tagged(*values: str, token: str = "figtree", field: str = "X-Robots-Tag") -> Directives:
+    lines = [value.encode("latin-1", "replace") for value in values]
+    return directives_of((), {field.encode(): lines}, token)
 
 
 def of_headers(*values: str, token: str = "figtree") -> list[str]:
-    return sorted(directives_of((), values, token), reverse=True)
+    return sorted(tagged(*values, token=token), reverse=True)
+
+
+def of_robots_tag(*values: str, token: str = "figtree") -> list[str]:
+    return sorted(tagged(*values, token=token, field="Robots-Tag"), reverse=True)
 
 
 def of_page(html: str | bytes, token: str = "figtree") -> list[str]:
     octets = html if isinstance(html, bytes) else html.encode()
-    return sorted(directives_of(metas_of_page(octets, names_for(token)), (), token), reverse=True)
+    return sorted(directives_of(metas_of_page(octets, names_for(token)), {}, token), reverse=True)
 
 
 def both(one: str, other: str) -> list[str]:
@@ -119,29 +130,105 @@ class TestNames:
         assert of_headers("googlebot: nofollow", "noindex") == ["noindex"]
 
 
+class TestRobotsTag:
+    """Draft-illyes-repext-03, by section, and RFC 9651."""
+
+    @pytest.mark.parametrize(
+        ("value", "token", "words"),
+        [
+            # 3.1.1: "a global nosnippet rule for all accessors, and an additional noindex rule
+            # specifically for ExampleBot".
+            ("*;nosnippet, ExampleBot;noindex", "examplebot", ["noindex"]),
+            ("*;nosnippet, ExampleBot;noindex", "figtree", NEITHER),
+            # The example of draft 02: "no rules for the product token ExampleBot". "A restriction
+            # applied to the global * token applies to all accessors".
+            ("*;noindex;nosnippet, ExampleBot;", "figtree", ["noindex"]),
+            ("*;noindex;nosnippet, ExampleBot;", "examplebot", ["noindex"]),
+            # "If a product token appears multiple times in the field, or if rules are provided for
+            # both a specific product token and the global * identifier, the implementor MUST apply
+            # the union of all restrictive rules."
+            ("figtree;noindex, figtree;nofollow", "figtree", BOTH),
+            ("*;nofollow, figtree;noindex", "figtree", BOTH),
+            # 3.1.3: "The values are case insensitive." RFC 9309, 2.2.1, of the token: the same.
+            ("FigTree;NoIndex", "figtree", ["noindex"]),
+            # 3.1.3: "Implementors may support other rules".
+            ("*;none", "figtree", BOTH),
+            ("*;max-image-preview=none", "figtree", NEITHER),
+            # 3.1.1: an Item is "a product token", and not a rule.
+            ("noindex", "figtree", NEITHER),
+            ("robots;noindex", "figtree", NEITHER),
+            ("fig;noindex, figtree-images;noindex", "figtree", NEITHER),
+            # RFC 9651, 3.1.2 and 3.3.6.
+            ("*;  noindex\t ,  *;nofollow", "figtree", BOTH),
+            ("*;noindex=?1;nofollow=?0", "figtree", ["noindex"]),
+        ],
+    )
+    def test_it(self, value: str, token: str, words: list[str]) -> None:
+        assert of_robots_tag(value, token=token) == words
+
+    def test_several_lines_and_both_fields_are_combined(self) -> None:
+        assert of_robots_tag("*;noindex", "other;x, figtree;nofollow") == BOTH
+        fields = {b"Robots-Tag": [b"*;noindex"], b"X-Robots-Tag": [b"googlebot: none, nofollow"]}
+        assert directives_of((), fields, "figtree") == {"noindex": "Robots-Tag: *;noindex"}
+        assert sorted(directives_of((), fields, "googlebot")) == sorted(BOTH)
+
+    @pytest.mark.parametrize(("more", "words"), [("", BOTH), ("x", ["noindex"])])
+    def test_a_field_is_read_up_to_the_limit(self, more: str, words: list[str]) -> None:
+        """3.1.1: "Any partially transmitted or truncated List member [...] MUST be ignored."."""
+        room = 65_536 - len("*;noindex,,*;nofollow")
+        assert of_robots_tag(f"*;noindex,{'a' * room}{more},*;nofollow", "*;none") == words
+
+    items = st.tuples(
+        st.sampled_from(["*", "figtree", '"figtree"', "fig", "1", "(figtree)"]),
+        st.dictionaries(
+            st.sampled_from(["noindex", "nofollow", "x", "max-snippet"]),
+            st.sampled_from(["", "=?1", "=?0", "=noindex", '="nofollow"', "=1"]),
+        ),
+    )
+
+    @given(st.lists(items), st.sampled_from([";", "; "]), st.sampled_from([",", " , \t"]))
+    def test_a_valid_list_is_read_as_rfc_9651_reads_it(
+        self, lists: list[tuple[str, dict[str, str]]], semicolon: str, comma: str
+    ) -> None:
+        members = [
+            semicolon.join([item, *(key + value for key, value in rules.items())])
+            for item, rules in lists
+        ]
+        value = comma.join(members)
+        parsed: Any = http_sf.parse(value.encode(), tltype="list")
+        said = {
+            key
+            for item, rules in parsed
+            if str(item) in ("*", "figtree")
+            for key, is_set in rules.items()
+            if is_set is not False
+        }
+        assert of_robots_tag(value) == [word for word in BOTH if word in said]
+
+
 class TestSources:
     """Each directive keeps the text that says it, for the log."""
 
     def test_meta(self) -> None:
         page = b'<meta NAME="Robots" content="NoIndex,&#10;x">'
         said = r'META name="Robots" content="NoIndex,\nx"'
-        assert directives_of(metas_of_page(page, ["robots"]), (), "") == {"noindex": said}
+        assert directives_of(metas_of_page(page, ["robots"]), {}, "") == {"noindex": said}
 
     def test_header(self) -> None:
         said = "X-Robots-Tag: noindex, \\x1b[31mnofollow"
-        assert directives_of((), ["noindex, \x1b[31mnofollow"], "")["noindex"] == said
+        assert tagged("noindex, \x1b[31mnofollow", token="")["noindex"] == said
 
     @pytest.mark.parametrize("values", [pytest.param(["a" * 65_537], id="one that is long")])
     def test_headers_too_long_to_be_read_forbid_everything(self, values: list[str]) -> None:
         chars = len(", ".join(values))
         said = f"X-Robots-Tag of {chars} characters"
-        assert directives_of((), values, "figtree") == {"noindex": said, "nofollow": said}
+        assert tagged(*values) == {"noindex": said, "nofollow": said}
 
     def test_the_longest_headers_that_are_read(self) -> None:
         assert of_headers("a" * 65_527, "noindex") == ["noindex"]
 
     def test_the_first_that_says_it_is_kept(self) -> None:
-        assert directives_of((), ["noindex", "none"], "") == {
+        assert tagged("noindex", "none", token="") == {
             "noindex": "X-Robots-Tag: noindex",
             "nofollow": "X-Robots-Tag: none",
         }

@@ -50,7 +50,7 @@ def by_lexbor(page: str) -> Directives:
     tags = [tag.attributes for tag in lexbor.LexborHTMLParser(page).css("meta")]
     found = [(tag.get("name"), tag.get("content")) for tag in tags]
     metas = [(name, content) for name, content in found if name is not None and content is not None]
-    return directives_of(metas, (), "figtree")
+    return directives_of(metas, {}, "figtree")
 
 
 def test_of_random_documents_all_is_obeyed_that_lexbor_finds() -> None:
@@ -59,7 +59,7 @@ def test_of_random_documents_all_is_obeyed_that_lexbor_finds() -> None:
     for page in documents():
         expected = by_lexbor(page)
         directives += bool(expected)
-        found = directives_of(metas_of_page(page.encode(), names_for("figtree")), (), "figtree")
+        found = directives_of(metas_of_page(page.encode(), names_for("figtree")), {}, "figtree")
         if not expected.keys() <= found.keys():
             differing.append((page, found, expected))
     assert not differing

@@ -9,6 +9,8 @@ import pytest
 
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
+    USE,
+    Level,
     Origin,
     Preference,
     Stated,
@@ -75,10 +77,42 @@ def test_a_dictionary(value: bytes, expected: Stated) -> None:
         ),
         pytest.param(b"ai-train=n, train-ai=yes", stated(train_ai="n"), id="both names"),
         pytest.param(b"ai-train=No", (), id="case"),
+        # Cloudflare, "Content use signal": "The field takes one of three values".
+        pytest.param(
+            b"search=yes,ai-train=no,use=reference",
+            (*stated(search="y", train_ai="n"), ("use", Level.REFERENCE)),
+            id="use",
+        ),
+        pytest.param(b"use=other, search=full", (), id="no level"),
+        pytest.param(b"use=no", (), id="a level only"),
+        pytest.param(
+            b", ".join(b"k%d=n" % n for n in range(20)) + b", use=full",
+            (*((f"k{n}", DISALLOW) for n in range(20)), ("use", Level.FULL)),
+            id="use after twenty unknown labels",
+        ),
     ],
 )
 def test_a_content_signal(value: bytes, expected: Stated) -> None:
     assert preferences_in(value, is_signal=True) == expected
+
+
+def test_use_is_a_label_like_any_other_in_content_usage() -> None:
+    assert preferences_in(b"use=reference, use=n") == stated(use="n")
+
+
+def test_levels_decide_nothing() -> None:
+    """They are listed "from least to most permissive"."""
+    said = [
+        Statement(origin=Origin.HEADER, text="Content-Signal: ...", stated=((USE, level),))
+        for level in (Level.FULL, Level.IMMEDIATE, Level.FULL)
+    ]
+    choice = UsageChoice(purposes=("use",))
+    usage = Usage(tuple(said), labels=choice.labels)
+    assert usage.use == ("immediate", "full")
+    assert (usage.preferences(), usage.preference("use")) == ({}, UNKNOWN)
+    assert choice.unfit(usage) is None
+    assert usage.to_dict()["use"] == ["immediate", "full"]
+    assert said[0].to_dict()["preferences"] == {"use": "full"}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +183,7 @@ def test_usage_as_text_and_for_json() -> None:
     assert str(usage.statements[1]) == "the header 'Content-Usage: ...'"
     assert usage.to_dict() == {
         "preferences": {"search": "y", "train-ai": "n"},
+        "use": [],
         "statements": [
             {
                 "source": "robots.txt", "line": 3, "text": "Content-Usage: train-ai=n",
@@ -203,7 +238,8 @@ def test_what_a_choice_does(action: UsageAction) -> None:
 
 
 def test_of_many_statements_those_stay_that_matter() -> None:
-    many = [header(x="n")] * 1000 + [header(search="y"), header(search="y"), header(search="n")]
-    kept = list(kept_of(many, KNOWN_LABELS))
-    assert len(kept) == 102
-    assert kept[100:] == [header(search="y"), header(search="n")]
+    level = Statement(origin=Origin.HEADER, text="", stated=((USE, Level.IMMEDIATE),))
+    news = [header(search="y"), header(search="n"), level]
+    kept = list(kept_of([header(x="n")] * 1000 + news * 2, KNOWN_LABELS))
+    assert len(kept) == 103
+    assert kept[100:] == news

@@ -34,6 +34,40 @@ def test_content_usage(values: list[bytes], expected: str) -> None:
     assert of_headers(content_usage=values) == expected
 
 
+@pytest.mark.parametrize(
+    ("values", "expected", "use"),
+    [
+        # "By default Markdown for Agents converted responses include" this header (Cloudflare).
+        (
+            [b"ai-train=yes, search=yes, ai-input=yes"],
+            "ai-input=y, search=y, train-ai=y",
+            (),
+        ),
+        ([b"search=yes,ai-train=no", b"use=reference"], "search=y, train-ai=n", ("reference",)),
+        ([b"search=yes,ai-train=no", b"Use=reference"], "", ()),
+        ([b"search=allow, ai-train=disallow"], "", ()),
+        ([b"/a ai-train=no"], "", ()),
+    ],
+)
+def test_content_signal(values: list[bytes], expected: str, use: tuple[str, ...]) -> None:
+    usage = of_page("", content_signal=values)
+    assert (str(usage), usage.use) == (expected, use)
+    content = ",\n".join(value.decode() for value in values)
+    usage = of_page(f"<meta name='Content-Signal' content='{content}'>")
+    assert (str(usage), usage.use) == (expected, use)
+
+
+def test_the_most_restrictive_signal_counts() -> None:
+    html = "<meta name=content-signal content='search=no,use=full'>" * 2
+    usage = of_page(html, content_signal=[b"search=yes, ai-train=no, use=immediate"])
+    assert str(usage) == "search=n, train-ai=n"
+    assert usage.use == ("immediate", "full")
+    assert [str(each) for each in usage.statements][:2] == [
+        "the header 'Content-Signal: search=yes, ai-train=no, use=immediate'",
+        """the META tag 'name="content-signal" content="search=no,use=full"'""",
+    ]
+
+
 @pytest.mark.parametrize(("value", "expected"), [(b"1", "tdm=n"), (b"0", "tdm=y"), (b"2", "")])
 def test_tdm_reservation(value: bytes, expected: str) -> None:
     assert of_headers(tdm_reservation=[value]) == expected
@@ -62,6 +96,9 @@ def test_noai(content: str, expected: str) -> None:
     assert of_headers(x_robots_tag=[content.encode()]) == expected
     assert of_headers(x_robots_tag=[f"figtree: {content}".encode()]) == expected
     assert of_headers(x_robots_tag=[f"other: {content}".encode()]) == ""
+    rules = content.replace(", ", ";")
+    assert of_headers(robots_tag=[f"*;{rules}".encode()]) == expected
+    assert of_headers(robots_tag=[f"other;{rules}".encode()]) == ""
 
 
 def test_a_tag_that_is_too_long_to_be_read() -> None:

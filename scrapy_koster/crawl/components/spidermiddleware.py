@@ -1,7 +1,7 @@
 """The spider middlewares for page directives and for forbidden links, and what they share."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -21,7 +21,7 @@ from scrapy_koster.crawl.exceptions import RobotsForbidden
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.metatags import metas_of_page
 from scrapy_koster.protocol.nametoken import names_of
-from scrapy_koster.protocol.robotsmeta import Directives, directives_of, names_for
+from scrapy_koster.protocol.robotsmeta import ROBOTS_FIELDS, Directives, directives_of, names_for
 from scrapy_koster.signals import output_dropped
 
 PAGE_DIRECTIVES = "koster_page_directives"
@@ -91,6 +91,12 @@ class PageMiddleware(Component):
             )
 
 
+def headers_of(response: Response, fields: Iterable[bytes]) -> dict[bytes, Sequence[bytes]]:
+    """Return the values of *fields*, which are in title case."""
+    # Faster than headers.getlist(), which normalizes the name in every call.
+    return {field: dict.get(response.headers, field) or () for field in fields}
+
+
 def html_of(response: Response) -> bytes:
     """Return the HTML or XHTML of *response* in an ASCII-compatible encoding, or b"".
 
@@ -130,14 +136,12 @@ class RobotsMetaMiddleware(PageMiddleware):
 
     def _directives(self, response: Response, request: Request) -> Directives:
         sources = self._config.page_directives
-        # Faster than headers.getlist(), which normalizes the name in every call.
-        values = dict.get(response.headers, b"X-Robots-Tag") if "header" in sources else None
-        said = [value.decode("latin-1") for value in values or ()]
+        headers = headers_of(response, ROBOTS_FIELDS if "header" in sources else ())
         page = html_of(response) if "meta" in sources else b""
         found: Directives = {}
-        for token in names_of(self._parts.robot.name_of(request)) if said or page else ():
+        for token in names_of(self._parts.robot.name_of(request)):
             metas = metas_of_page(page, names_for(token))
-            found = directives_of(metas, said, token) | found
+            found = directives_of(metas, headers, token) | found
         return found
 
     async def _passes(self, output: Any, response: Response) -> bool:

@@ -9,7 +9,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from scrapy_koster.crawl.components.spidermiddleware import PageMiddleware, html_of
+from scrapy_koster.crawl.components.spidermiddleware import PageMiddleware, headers_of, html_of
 from scrapy_koster.crawl.config import DAY_SECS, Config
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Statement, Usage
@@ -85,7 +85,7 @@ class UsageMiddleware(PageMiddleware):
 
     def _statements(self, response: Response, request: Request) -> tuple[Statement, ...]:
         """Return the statements about the page in its robots.txt, headers and META tags."""
-        headers = {field: dict.get(response.headers, field) or () for field in FIELDS}
+        headers = headers_of(response, FIELDS)
         page, labels = html_of(response), self._config.usage.labels
         # A statement for several names of the robot counts once.
         of_page = dict.fromkeys(
