@@ -159,6 +159,11 @@ def _redis_hangs(stage: Stage) -> Mapping[str, Any]:
     return _redis(own.url())
 
 
+def _redis_that_evicts(stage: Stage) -> Mapping[str, Any]:
+    own = stage.at_end.enter_context(redis_server("--maxmemory-policy", "volatile-lru"))
+    return {**_redis(own.url()), "KOSTER_CRAWL_DELAY": "obey"}
+
+
 def _redis_meanwhile(harm: Callable[[RedisServer], object]) -> Given:
     def given(stage: Stage) -> Mapping[str, Any]:
         own = stage.at_end.enter_context(redis_server())
@@ -248,6 +253,7 @@ FAULTS = (
     AroundFault(_CLOCK, "jumps 10 days back during the crawl", _jumping(-DAYS)),
     AroundFault(_REDIS, "is down", _redis_down, 1),
     AroundFault(_REDIS, "hangs", _redis_hangs, 1),
+    AroundFault(_REDIS, 'may evict locks, KOSTER_CRAWL_DELAY = "obey"', _redis_that_evicts, 1),
     AroundFault(_REDIS, "is killed during the crawl", _redis_meanwhile(RedisServer.stop), 1),
     AroundFault(_REDIS, "loses its data during the crawl", _redis_meanwhile(_flush)),
     AroundFault(
