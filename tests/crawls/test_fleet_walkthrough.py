@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from harness import forks
-from harness.documents import blocks, section, settings_of, text
+from harness.documents import blocks, settings_of, text
 from harness.redis_server import redis_server
 from harness.replies import Reply
 from harness.server import Server
 
-STEPS = section(text("docs/fleet.md"), "## With scrapy-redis, step by step")
+PAGE = text("docs/fleet.md")
 WORKERS = 3
 SITES = 4
 PAGES = 8
@@ -30,12 +30,12 @@ def replaced(block: str, old: str, new: str) -> str:
 @pytest.mark.beside("scrapy-redis")
 def test_the_steps(tmp_path: Path) -> None:
     """Workers that share a queue obey, and fetch each robots.txt once."""
-    [rights] = blocks(STEPS, "text")
-    settings, spider = blocks(STEPS, "python")
-    assert settings_of(settings)["KOSTER_REDIS_URL"] == URL
+    storage, more, spider = blocks(PAGE, "python")
+    settings = storage + more
+    assert settings_of(settings)["REDIS_URL"] == URL
     with redis_server() as redis, redis.client(db=1) as admin, Server() as server:
-        _, name, *rules = rights.split()
-        admin.execute_command("ACL", "SETUSER", name, *rules)
+        for rights in blocks(PAGE, "text"):
+            admin.execute_command(*rights.split())
         sites = [server.site() for _ in range(SITES)]
         for site in sites:
             site.robots = Reply(200, "User-agent: *\nDisallow: /private\n", delay=0.3)

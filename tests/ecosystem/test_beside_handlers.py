@@ -96,7 +96,7 @@ async def by_itself(crawl: Crawl, server: Server, **settings: Any) -> list[str]:
 
 @pytest.mark.beside("scrapy-playwright", "what the browser does by itself")
 async def test_playwright_by_itself(crawl: Crawl, server: Server) -> None:
-    """No robots.txt is obeyed by what the browser loads and where it goes on its own: see below."""
+    """The browser's own requests are not checked: see below."""
     asked = await by_itself(crawl, server)
     assert {"/private/image", "/private/moved"} <= set(asked)
 

@@ -37,7 +37,7 @@ async def test_rotating_proxies(crawl: Crawl, server: Server) -> None:
 
 @pytest.mark.beside("scrapy-user-agents")
 async def test_random_user_agents(crawl: Crawl, server: Server) -> None:
-    """The robot of the settings decides. A warning names the other one that is sent."""
+    """The robot's name in the settings decides. A warning names the header that is sent."""
     pytest.importorskip("scrapy_user_agents", reason=GET)
     site = server.site()
     site.robots = f"User-agent: figtree\nDisallow: /private\n\n{RULES}Disallow: /open\n"
@@ -63,7 +63,7 @@ class Item(RecordingSpider):
 
 @pytest.mark.beside("spidermon")
 async def test_spidermon(crawl: Crawl, server: Server) -> None:
-    """Its monitors see our stats: one that counts refusals reports them."""
+    """Its monitors see our stats: a monitor that counts refusals reports them."""
     pytest.importorskip("spidermon", reason=GET)
     from ecosystem.monitors import Refusals
 

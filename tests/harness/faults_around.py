@@ -159,6 +159,11 @@ def _redis_hangs(stage: Stage) -> Mapping[str, Any]:
     return _redis(own.url())
 
 
+def _redis_that_evicts(stage: Stage) -> Mapping[str, Any]:
+    own = stage.at_end.enter_context(redis_server("--maxmemory-policy", "volatile-lru"))
+    return {**_redis(own.url()), "KOSTER_CRAWL_DELAY": "obey"}
+
+
 def _redis_meanwhile(harm: Callable[[RedisServer], object]) -> Given:
     def given(stage: Stage) -> Mapping[str, Any]:
         own = stage.at_end.enter_context(redis_server())
@@ -236,30 +241,37 @@ _STORAGE, _CLOCK, _REDIS, _CODE = "the storage", "the clock", "Redis as the stor
 FAULTS = (
     AroundFault(_STORAGE, "its file is garbage", _file_of_garbage, 1),
     AroundFault(_STORAGE, "the disk is full", _with(KOSTER_STORAGE=Full), 1),
-    AroundFault(_STORAGE, "deleted in mid-crawl", _deleted, 1, silent=True),
+    AroundFault(_STORAGE, "is deleted during the crawl", _deleted, 1, silent=True),
     AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
     AroundFault(_STORAGE, "the file of the JOBDIR is garbage", _job_of_garbage, 1),
-    AroundFault(_CLOCK, "a copy of 10 days ahead, which allows all", _of_a_later_clock),
-    AroundFault(_CLOCK, "jumps 10 days ahead in mid-crawl", _jumping(DAYS)),
-    AroundFault(_CLOCK, "jumps 10 days back in mid-crawl", _jumping(-DAYS)),
-    AroundFault(_REDIS, "is away", _redis_down, 1),
-    AroundFault(_REDIS, "hangs", _redis_hangs, 1),
-    AroundFault(_REDIS, "is killed in mid-crawl", _redis_meanwhile(RedisServer.stop), 1),
-    AroundFault(_REDIS, "loses all in mid-crawl", _redis_meanwhile(_flush)),
     AroundFault(
-        _CODE, "a parser that raises at each file", _with(KOSTER_PARSER=NoFile), closed=True
+        _CLOCK,
+        "a stored copy from 10 days in the future, which allows everything",
+        _of_a_later_clock,
     ),
-    AroundFault(_CODE, "a parser that raises at each URL", _with(KOSTER_PARSER=NoUrl), closed=True),
+    AroundFault(_CLOCK, "jumps 10 days ahead during the crawl", _jumping(DAYS)),
+    AroundFault(_CLOCK, "jumps 10 days back during the crawl", _jumping(-DAYS)),
+    AroundFault(_REDIS, "is down", _redis_down, 1),
+    AroundFault(_REDIS, "hangs", _redis_hangs, 1),
+    AroundFault(_REDIS, 'may evict locks, KOSTER_CRAWL_DELAY = "obey"', _redis_that_evicts, 1),
+    AroundFault(_REDIS, "is killed during the crawl", _redis_meanwhile(RedisServer.stop), 1),
+    AroundFault(_REDIS, "loses its data during the crawl", _redis_meanwhile(_flush)),
+    AroundFault(
+        _CODE, "a parser that raises for every file", _with(KOSTER_PARSER=NoFile), closed=True
+    ),
+    AroundFault(
+        _CODE, "a parser that raises for every URL", _with(KOSTER_PARSER=NoUrl), closed=True
+    ),
     AroundFault(_CODE, "a parser that returns no bool", _with(KOSTER_PARSER=NoBool), closed=True),
     AroundFault(
         _CODE,
-        'a middleware that has a defect at each robots.txt, KOSTER_UNAVAILABLE = "allow"',
+        'a middleware that raises an error for every robots.txt, KOSTER_UNAVAILABLE = "allow"',
         _with(DOWNLOADER_MIDDLEWARES={RaisesOfRobots: 50}, KOSTER_UNAVAILABLE="allow"),
         closed=True,
     ),
     AroundFault(
         _CODE,
-        'a handler of `headers_received` stops each download, KOSTER_UNAVAILABLE = "allow"',
+        'a handler of `headers_received` that stops every download, KOSTER_UNAVAILABLE = "allow"',
         _with(EXTENSIONS={StopsAll: 0}, KOSTER_UNAVAILABLE="allow"),
         closed=True,
     ),

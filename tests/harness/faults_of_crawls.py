@@ -272,7 +272,7 @@ FAULTS = (
     ),
     CrawlFault(
         _LINKS,
-        "the robots.txt has expired when the page is read, and is 503 now",
+        "the robots.txt expires before the page is parsed, and then answers 503",
         "links are queued, then refused (RobotsUnavailable)",
         _links_after_expiry,
     ),

@@ -202,7 +202,7 @@ _CONNECTIONS = (
     SiteFault(_GROUPS[1], "TLS: silence", _DEFERRED, _of(SaysNoTls, "https")),
     SiteFault(
         _GROUPS[1],
-        "TLS: the certificate of another host, as Scrapy takes it of pages",
+        "TLS: the certificate of another host, which Scrapy accepts for pages, too",
         _RULES,
         _of(OtherName, "https"),
     ),
@@ -211,7 +211,7 @@ _CONNECTIONS = (
 _HOSTS = (
     SiteFault(_GROUPS[2], "does not exist", _DEFERRED, _named("nowhere.invalid")),
     SiteFault(_GROUPS[2], "is impossible", _DEFERRED, _named("a..b")),
-    SiteFault(_GROUPS[2], "is found late", _RULES, _named("late.invalid")),
+    SiteFault(_GROUPS[2], "is resolved late", _RULES, _named("late.invalid")),
     SiteFault(_GROUPS[2], "the resolver fails", _DEFERRED, _named("failing.invalid")),
 )
 _PROXIES = (
