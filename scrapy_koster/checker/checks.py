@@ -147,7 +147,7 @@ CHECKS = {
               'The "$" at the end is an ordinary character; for RFC 9309 it ends the path.',
               "Keep it for RFC 9309: no line of the draft ends a path."),
         Check("K044", _WARNING, BOTH, "3.3", "C3",
-              'Two hexadecimal digits do not follow the "%": it is an ordinary character.',
+              'The "%" is not followed by two hexadecimal digits: it is an ordinary character.',
               "Write %25 for a percent sign."),
         Check("K045", _WARNING, BOTH, "3.2", "B10",
               'The "#" begins a comment: the path ends before it.',
