@@ -82,7 +82,6 @@ DAMAGED = {
 }
 
 
-@pytest.mark.promise("docs/evidence.md", "a file is read up to its first damaged record")
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
 def test_a_file_is_read_up_to_its_first_damaged_record(data: bytes) -> None:
     found = [record.id for _, _, record in read_back(member_of(RECORD) + data)]
@@ -104,7 +103,6 @@ def archived(folder: Path, *sites: Site) -> None:
     archive.close()
 
 
-@pytest.mark.promise("docs/evidence.md", "after 100 MB, a new file")
 def test_a_file_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "FILE_MAX_BYTES", 3000)
     archived(tmp_path, *map(site_of, range(10)))
@@ -213,7 +211,6 @@ def test_keys() -> None:
         assert key_of(url) == key
 
 
-@pytest.mark.promise("docs/evidence.md", "other programs find the file by its URL")
 @pytest.mark.parametrize(
     ("received", "mime"),
     [
@@ -274,7 +271,6 @@ def test_a_line_of_an_index_that_is_not_valid(tmp_path: Path, wrong: bytes) -> N
     assert len(Folder(str(tmp_path)).outcomes(site_of(1))) == 1
 
 
-@pytest.mark.promise("docs/evidence.md", "a missing index is made anew")
 def test_a_folder_that_may_only_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archived(tmp_path, site_of(1))
     [path] = tmp_path.glob("*.cdxj")
@@ -361,7 +357,6 @@ while True:
 """
 
 
-@pytest.mark.promise("docs/evidence.md", "the archive survives a killed process")
 @pytest.mark.skipif(os.name != "posix", reason="it is killed by a signal of POSIX")
 @pytest.mark.real_time
 def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:

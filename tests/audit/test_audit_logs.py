@@ -43,8 +43,6 @@ def rude(count: int = 3, **more: Any) -> list[Hit]:
 # Compressed.
 
 
-@pytest.mark.promise("docs/audit.md", "gz, bz2 and xz")
-@pytest.mark.promise("docs/audit.md", "an archive that is damaged")
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 def test_what_is_compressed_counts_up_to_its_damage(compress: Callable[[bytes], bytes]) -> None:
     log = written(rude(1000))
@@ -81,7 +79,6 @@ def test_the_client_is_the_first_address_of_x_forwarded_for(more: str) -> None:
     assert client == b"192.0.2.7"
 
 
-@pytest.mark.promise("docs/audit.md", "a log can have any size")
 def test_ten_megabytes_without_an_end_are_one_line() -> None:
     log = written(rude())
     found = judged(log + b"\xff" * 10_000_000 + b"\n" + b"a" * 66_000 + b"\n" + log)
@@ -161,7 +158,6 @@ def test_a_log_format_that_cannot_be_read(text: str, why: str) -> None:
 # Many logs, and lines out of order.
 
 
-@pytest.mark.promise("docs/audit.md", "several logs in any order")
 @pytest.mark.slow
 def test_logs_of_one_server_in_any_order() -> None:
     hits = log_of(sinners())
@@ -171,7 +167,6 @@ def test_logs_of_one_server_in_any_order() -> None:
     assert judged(*parts) == together
 
 
-@pytest.mark.promise("docs/audit.md", "lines can be out of order by a minute")
 def test_lines_out_of_order_within_a_minute_make_no_difference() -> None:
     chance = Random(1)
     hits = log_of(sinners())
@@ -183,7 +178,6 @@ def test_lines_out_of_order_within_a_minute_make_no_difference() -> None:
     }
 
 
-@pytest.mark.promise("docs/audit.md", "later lines are judged (out_of_order)")
 @pytest.mark.slow
 def test_a_line_that_is_late_is_judged_all_the_same() -> None:
     hits = [Hit(BEGAN + n, RUDE, "/") for n in range(5_000)]
@@ -222,7 +216,6 @@ def test_a_long_crawl_delay_that_is_kept() -> None:
 # Bounds of memory.
 
 
-@pytest.mark.promise("docs/audit.md", "the 1,000 most frequent names; not_kept_apart")
 @pytest.mark.slow
 def test_more_robots_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_auditor, "ROBOTS_MOST", 100)
@@ -242,7 +235,6 @@ def test_more_robots_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> Non
     assert requests == found["lines"]
 
 
-@pytest.mark.promise("docs/audit.md", "20,000 pairs of a robot and a line")
 def test_more_lines_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_auditor, "VIOLATIONS_MOST", 10)
     body = b"User-agent: *\n" + b"".join(b"Disallow: /%d/\n" % n for n in range(100))
@@ -253,7 +245,6 @@ def test_more_lines_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None
     assert robot["violated_rules"][0]["rule"] == "(lines that were not kept apart)"
 
 
-@pytest.mark.promise("docs/audit.md", "an audit uses about 100 MB")
 @pytest.mark.long
 def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
     monkeypatch: pytest.MonkeyPatch,
@@ -291,7 +282,6 @@ def test_more_clients_without_a_name_than_are_kept_apart(monkeypatch: pytest.Mon
 # Robots and other programs.
 
 
-@pytest.mark.promise("docs/audit.md", "known_by: file, list, header")
 @pytest.mark.parametrize(
     ("header", "name", "by"),
     [
@@ -307,7 +297,6 @@ def test_names(header: str, name: str, by: By) -> None:
     assert namer.by(name) is by
 
 
-@pytest.mark.promise("docs/audit.md", "a client without a User-Agent")
 def test_without_a_header_a_client_that_asks_is_a_robot() -> None:
     hits = [
         Hit(BEGAN + n, "-", target, client=client)
@@ -326,7 +315,6 @@ def test_without_a_header_a_client_that_asks_is_a_robot() -> None:
     assert audited(written(hits), versions=[named])["robots"][0]["violations"] == 0
 
 
-@pytest.mark.promise("docs/audit.md", "addresses are shown as networks")
 @pytest.mark.parametrize(
     ("client", "network"),
     [
@@ -346,7 +334,6 @@ def test_addresses_are_masked(client: bytes | str, network: str) -> None:
 # Days, published ranges, and a log that is cut.
 
 
-@pytest.mark.promise("docs/audit.md", "day is null beyond 400 days")
 def test_days_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audited_robot, "DAYS_MOST", 3)
     hits = [Hit(BEGAN + n * DAY, RUDE, "/private/" if n != 2 else "/") for n in range(5)]
@@ -371,7 +358,6 @@ PUBLISHED = """{"creationTime": "2026-11-18T00:00:00.000000", "prefixes": [
   {"service": "x"}, 7, "198.51.100.1"]}"""
 
 
-@pytest.mark.promise("docs/audit.md", "googlebot (unverified); googlebot-image")
 @pytest.mark.parametrize(
     "text", [PUBLISHED, "# ours\n192.0.2.0/27 # a\n192.0.2.64/27\n2001:db8:1::/48\n198.51.100.1\n"]
 )
@@ -405,7 +391,6 @@ def test_no_ranges(text: str) -> None:
         networks_in(text)
 
 
-@pytest.mark.promise("docs/audit.md", "a log that shrinks while it is read")
 def test_a_log_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(written([Hit(BEGAN + n, RUDE, "/private/") for n in range(15_000)]))

@@ -109,7 +109,6 @@ LOGS = {
 }  # fmt: skip
 
 
-@pytest.mark.promise("docs/audit.md", "Traefik, Google Cloud, IIS, CloudFront and AWS")
 @pytest.mark.parametrize("log", LOGS.values(), ids=LOGS)
 def test_the_same_is_found(log: bytes) -> None:
     found = audited(log, versions=ONE)
@@ -141,7 +140,6 @@ SQUID = b"""\
 """
 
 
-@pytest.mark.promise("docs/audit.md", "HAProxy and Squid")
 def test_a_log_of_squid() -> None:
     """It has no User-Agent, so the client is named after its network."""
     for given in (None, NAMED["squid"]):
@@ -152,7 +150,6 @@ def test_a_log_of_squid() -> None:
         assert (robot["name"], robot["violations"]) == ("client 192.0.2.0/24", 1)
 
 
-@pytest.mark.promise("docs/audit.md", "a virtual host before or after the client")
 @pytest.mark.parametrize(
     ("line", "client", "host"),
     [
@@ -182,7 +179,6 @@ def test_the_client_and_the_virtual_host(line: str, client: str, host: str) -> N
     assert (found.decode(), of.decode().removeprefix("-")) == (client, host)
 
 
-@pytest.mark.promise("docs/audit.md", "the host of a request line counts")
 @pytest.mark.parametrize(
     ("request_line", "is_ours"),
     [
@@ -212,7 +208,6 @@ NO_VISITS = {
 }
 
 
-@pytest.mark.promise("docs/audit.md", "lines without a request are counted")
 @pytest.mark.parametrize("log", NO_VISITS.values(), ids=NO_VISITS)
 def test_a_line_without_a_request_is_unread(log: bytes) -> None:
     found = audited(log, versions=ONE)

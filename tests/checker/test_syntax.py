@@ -250,7 +250,6 @@ def table(page: str, columns: int) -> Iterator[list[str]]:
             yield cells
 
 
-@pytest.mark.promise("docs/check-codes.md", "the codes, with severity, reading, section and fix")
 def test_the_documented_codes_are_those_of_the_code() -> None:
     rows = [row for row in table("check-codes.md", 3) if row[0].startswith("K")]
     assert rows == [

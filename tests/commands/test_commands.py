@@ -49,7 +49,6 @@ def file(tmp_path: Path) -> Path:
 # check
 
 
-@pytest.mark.promise("docs/commands.md", "check --json: an object per file")
 def test_check_in_json(robots: Robots, file: Path) -> None:
     ran = robots("check", "--json", file, "-", stdin=b"User-agent: a\nDisallow: /$\n")
     clean, found = ran.objects
@@ -75,7 +74,6 @@ def test_check_in_json(robots: Robots, file: Path) -> None:
     }
 
 
-@pytest.mark.promise("docs/commands.md", "check: the first 20 findings of a code; --all")
 def test_check_bounds_what_it_lists(robots: Robots) -> None:
     body = b"User-agent: a\n" + b"".join(b"Disallow: /%d*\n" % n for n in range(30))
     few, every = robots("check", "-", stdin=body), robots("check", "--all", "-", stdin=body)
@@ -85,7 +83,6 @@ def test_check_bounds_what_it_lists(robots: Robots) -> None:
     assert every.out.count("warning K042") == 30
 
 
-@pytest.mark.promise("docs/commands.md", "check --level; exit status 0 or 1")
 @pytest.mark.parametrize(
     ("level", "codes"), [("note", ["K050", "K042", "K010"]), ("error", ["K010"])]
 )
@@ -124,7 +121,6 @@ def explained(
 SAMPLE = [case for n, case in enumerate(CASES) if case.id in AS_SENT or n % so_many(16, 1) == 0]
 
 
-@pytest.mark.promise("docs/commands.md", "explain: the line that decides, by both standards")
 @pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.id)
 def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case) -> None:
     (tmp_path / "a.txt").write_bytes(case.body)
@@ -147,8 +143,6 @@ def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
 
 
-@pytest.mark.promise("docs/commands.md", "--agent: a name, or a whole User-Agent header")
-@pytest.mark.promise("docs/commands.md", "explain: the name in your settings")
 @pytest.mark.parametrize(
     ("options", "settings", "robot"),
     [
@@ -168,7 +162,6 @@ def test_explain_is_for_the_robot_of_the_option_or_the_settings(
     assert ran.status == (1 if GPTBOT in options else 0)
 
 
-@pytest.mark.promise("docs/commands.md", "explain: sent as")
 def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
     url, body = "http://h/x/../secret", b"User-agent: *\nDisallow: /secret\n"
     for enabled in ("True", "False"):
@@ -178,8 +171,6 @@ def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
         assert (verdict["line"], verdict["sent_as"]) == (2, "http://h/secret")
 
 
-@pytest.mark.promise("docs/commands.md", "explain: for several URLs, the highest exit status")
-@pytest.mark.promise("docs/commands.md", "explain: a host without a scheme means https")
 def test_explain_of_several_urls_and_of_hosts(robots: Robots, file: Path) -> None:
     given = ("http://www.fict.org/serv", "www.fict.org/orgo.gif", "WWW.fict.org:8080/org/")
     ran = robots("explain", "--json", "--robots", file, *given)
@@ -195,7 +186,6 @@ def test_explain_of_several_urls_and_of_hosts(robots: Robots, file: Path) -> Non
     assert re.findall(r"(?m)^(allowed|forbidden) (\S+)", text) == [*zip(words, urls, strict=True)]
 
 
-@pytest.mark.promise("docs/commands.md", "explain: hazard")
 @pytest.mark.parametrize(
     ("body", "cause", "words"),
     [
@@ -225,7 +215,6 @@ def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, wo
     assert "\n  hazard" not in strict.out
 
 
-@pytest.mark.promise("docs/commands.md", "explain: stricter")
 @pytest.mark.parametrize("path", ["/a", "/b"])
 @pytest.mark.parametrize("parser", ["Koster", "Strictest", "Rfc9309"])
 def test_explain_names_a_refusal_that_rfc_9309_allows(
@@ -239,7 +228,6 @@ def test_explain_names_a_refusal_that_rfc_9309_allows(
     assert ('\n  stricter  KOSTER_PARSER = "scrapy_koster.Rfc9309' in ran.out) is is_stricter
 
 
-@pytest.mark.promise("docs/commands.md", "explain: robot and names")
 @pytest.mark.parametrize(("record", "name"), [("b", "b"), ("a", "a"), ("c", "a")])
 def test_explain_names_the_name_that_matched(robots: Robots, record: str, name: str) -> None:
     body = f"User-agent: {record}\nDisallow: /x\n\nUser-agent: *\nDisallow: /x\n".encode()
@@ -250,7 +238,6 @@ def test_explain_names_the_name_that_matched(robots: Robots, record: str, name: 
     assert row["line"] == (5 if record == "c" else 2)
 
 
-@pytest.mark.promise("docs/commands.md", "explain, survey: your crawl does not obey the rules")
 @pytest.mark.parametrize("name", ["ROBOTSTXT_OBEY", "KOSTER_DRY_RUN"])
 def test_that_a_crawl_does_not_obey_is_said(robots: Robots, name: str) -> None:
     for value in (True, False):
@@ -258,7 +245,6 @@ def test_that_a_crawl_does_not_obey_is_said(robots: Robots, name: str) -> None:
         assert (name in ran.err) is (value is (name == "KOSTER_DRY_RUN"))
 
 
-@pytest.mark.promise("docs/commands.md", "explain: file is HTML, cut or UTF-16")
 @pytest.mark.parametrize(
     ("body", "settings", "status", "ground", "file", "said"),
     [
@@ -289,7 +275,6 @@ def test_explain_of_a_page_in_place_of_the_file(
     assert ("\n  file  " in ran.out) is (file is not None)
 
 
-@pytest.mark.promise("docs/commands.md", "explain: override")
 def test_explain_names_an_override(robots: Robots) -> None:
     body = b"User-agent: *\nDisallow: /a\n"
     entry = {"site": "http://h", "allow": ["/a"], "reason": "agreed", "until": "2999-12-31"}
@@ -308,7 +293,6 @@ def test_explain_names_an_override(robots: Robots) -> None:
     assert ran.status == 1
 
 
-@pytest.mark.promise("docs/settings.md", "an override opens a closed site: explain")
 @pytest.mark.parametrize("status", [403, 503])
 def test_explain_names_an_override_that_opens_a_site(sites: Sites, status: int) -> None:
     site = sites.server.site()
@@ -322,7 +306,6 @@ def test_explain_names_an_override_that_opens_a_site(sites: Sites, status: int) 
         assert "draft" not in row
 
 
-@pytest.mark.promise("docs/commands.md", "explain: because uses your KOSTER_PARSER")
 def test_explain_goes_by_the_parser_of_the_settings(robots: Robots) -> None:
     settings = {"KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser"}
     body = b"User-agent: *\nDisallow: /a*b\n"
@@ -337,7 +320,6 @@ OBEY = {"KOSTER_CRAWL_DELAY": "obey"}
 IGNORED = 'ignored; with KOSTER_CRAWL_DELAY = "obey"'
 
 
-@pytest.mark.promise("docs/commands.md", "explain: delay, its line and its effect")
 @pytest.mark.parametrize(
     ("settings", "fate"),
     [
@@ -369,7 +351,6 @@ def test_explain_forbids_what_asks_for_too_long_a_delay(robots: Robots) -> None:
 USAGE = b"User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: /b search=y\nLicense: l\n"
 
 
-@pytest.mark.promise("docs/commands.md", "explain: usage preferences")
 def test_explain_shows_what_a_page_may_be_used_for(robots: Robots) -> None:
     ran = robots("explain", "--robots", "-", "http://h/a", stdin=USAGE)
     assert ran.status == 0
@@ -400,7 +381,6 @@ def test_explain_forbids_what_a_crawl_with_purposes_refuses(robots: Robots) -> N
 # Sites
 
 
-@pytest.mark.promise("docs/commands.md", "explain: a fresh copy, or one fetch, which is stored")
 def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
     site, down = sites.server.site(), sites.server.down()
     site.robots = SECTION_4
@@ -424,7 +404,6 @@ def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
     assert site.requests[0].header("User-Agent") == "FigTree/0.1"
 
 
-@pytest.mark.promise("docs/commands.md", "explain --refresh: a failure is not stored")
 def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
     site = sites.server.site()
     site.robots = ["User-agent: *\nDisallow: /", Reply(503), "User-agent: *\nDisallow: /other"]
@@ -449,7 +428,6 @@ def test_explain_asks_a_site_that_failed_in_an_earlier_run(sites: Sites) -> None
     assert site.asked("/robots.txt") == 1
 
 
-@pytest.mark.promise("docs/commands.md", "explain: ground; exit status 3")
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
@@ -497,7 +475,6 @@ def test_explain_of_sites_without_rules(
         assert said in verdict["because"]
 
 
-@pytest.mark.promise("docs/commands.md", "check URL: the Content-Type")
 def test_check_tells_how_a_site_serves_its_file(sites: Sites) -> None:
     html, none, plain, moved = (sites.server.site() for _ in range(4))
     rules = "User-agent: *\nDisallow:\n"
@@ -514,7 +491,6 @@ def test_check_tells_how_a_site_serves_its_file(sites: Sites) -> None:
     assert plain.asked("/robots.txt") == 2
 
 
-@pytest.mark.promise("docs/commands.md", "the first 100 Sitemap lines")
 def test_sitemaps(sites: Sites, robots: Robots) -> None:
     site, hostile, failing = (sites.server.site() for _ in range(3))
     many = "".join(f"Sitemap: /{n}.xml\n" for n in range(200))
@@ -534,7 +510,6 @@ def test_sitemaps(sites: Sites, robots: Robots) -> None:
     assert "\n  sitemap       /first.xml\n" in robots("cache", "show", urls[0], **stored).out
 
 
-@pytest.mark.promise("docs/commands.md", "check URL: the robots.txt of its site; exit status 3")
 def test_check_asks_sites_too(sites: Sites) -> None:
     site, without, closed = (sites.server.site() for _ in range(3))
     down = sites.server.down()
@@ -586,8 +561,6 @@ def stored(place: Place) -> dict[str, Any]:
     return place.settings()
 
 
-@pytest.mark.promise("docs/commands.md", "cache list")
-@pytest.mark.promise("docs/commands.md", "cache list --json")
 def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "list", **stored)
     assert (ran.status, ran.err) == (0, "")
@@ -616,8 +589,6 @@ def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
     assert rows["http://down.example"]["reason"] == "HTTP 503"
 
 
-@pytest.mark.promise("docs/commands.md", "cache show, with the file")
-@pytest.mark.promise("docs/commands.md", "cache: a host with a port, and without; exit status 1")
 def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "show", SITE, **stored)
     assert ran.status == 0
@@ -649,7 +620,6 @@ def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     assert "etag" not in empty.out
 
 
-@pytest.mark.promise("docs/commands.md", "cache forget SITE, --all")
 def test_cache_forget(robots: Robots, stored: dict[str, Any], place: Place) -> None:
     ran = robots("cache", "forget", "www.fict.org", "http://a.example:8001/x", **stored)
     assert ran == Ran(0, f"forgotten: {SITE}\nforgotten: http://a.example:8001\n", "")
@@ -663,7 +633,6 @@ def test_cache_forget(robots: Robots, stored: dict[str, Any], place: Place) -> N
     assert robots("cache", "list", **stored) == Ran(0, "nothing is stored\n", "")
 
 
-@pytest.mark.promise("docs/commands.md", "cache: exit status 3, the storage failed")
 def test_cache_makes_no_file_and_tells_of_one_that_fails(robots: Robots, tmp_path: Path) -> None:
     assert robots("cache", "list") == Ran(0, "nothing is stored\n", "")
     assert list(tmp_path.iterdir()) == []
@@ -677,7 +646,6 @@ def test_cache_makes_no_file_and_tells_of_one_that_fails(robots: Robots, tmp_pat
 # Usage
 
 
-@pytest.mark.promise("docs/commands.md", "exit status 2 means wrong usage")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -711,7 +679,6 @@ def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
     assert said in ran.err.replace("\n", " ")
 
 
-@pytest.mark.promise("docs/commands.md", "the exit statuses")
 def test_help_tells_the_exit_status(robots: Robots) -> None:
     for verb, statuses in (
         ("check", "0 clean, 1 findings, 2 wrong usage, 3"),
@@ -723,7 +690,6 @@ def test_help_tells_the_exit_status(robots: Robots) -> None:
         assert f"exit status: {statuses}" in shown
 
 
-@pytest.mark.promise("docs/commands.md", "-s NAME=VALUE and the options of all commands")
 def test_settings_are_taken_before_and_behind_the_command(robots: Robots, file: Path) -> None:
     explain = ["explain", "--json", "--robots", file, "http://h/"]
     robot = ["-s", "ROBOTSTXT_USER_AGENT=unhipbot"]
@@ -740,7 +706,6 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.promise("docs/commands.md", "NO_COLOR and FORCE_COLOR")
 def test_colours() -> None:
     terminal, file = Terminal(), io.StringIO()
     assert takes_colours(terminal, {})
@@ -774,7 +739,6 @@ def test_colours_change_no_text(
 NASTY_HOST = "a\u2028b\u202e\x9b31m\x1bc.example"
 
 
-@pytest.mark.promise("docs/commands.md", "text from the network is escaped and shortened")
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str, Any]) -> None:
     with closing(place.open("scrapy")) as storage:
@@ -815,7 +779,6 @@ def many_stored(tmp_path: Path) -> list[str]:
     return [*command, "-s", f"KOSTER_SQLITE_PATH={path}"]
 
 
-@pytest.mark.promise("docs/commands.md", "exit status 4: standard output is full")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_standard_output_that_is_full(tmp_path: Path, many_stored: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
@@ -824,7 +787,6 @@ def test_standard_output_that_is_full(tmp_path: Path, many_stored: list[str]) ->
     assert (process.returncode, "No space left on device" in err) == (4, True)
 
 
-@pytest.mark.promise("docs/commands.md", "exit status 4: standard output is closed")
 @pytest.mark.parametrize("closed", [">&-", "2>&-"])
 def test_standard_output_or_error_that_is_closed(tmp_path: Path, closed: str) -> None:
     (tmp_path / "robots.txt").write_text("User-agent: *\n")
@@ -860,8 +822,6 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
 
 
-@pytest.mark.promise("docs/commands.md", "the examples of check, explain and cache")
-@pytest.mark.promise("docs/commands.md", "check: a finding has its place, code, section and fix")
 def test_the_examples_of_the_documentation(robots: Robots, tmp_path: Path) -> None:
     [file] = blocks("text")
     (tmp_path / "robots.txt").write_text(file)
@@ -872,7 +832,6 @@ def test_the_examples_of_the_documentation(robots: Robots, tmp_path: Path) -> No
         assert robots(*shlex.split(command)) == Ran(int(status), output, "")
 
 
-@pytest.mark.promise("docs/commands.md", "the tables of options")
 def test_every_option_is_documented(robots: Robots) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`(--?[a-zA-Z]+)", text))
@@ -885,7 +844,6 @@ def test_every_option_is_documented(robots: Robots) -> None:
     assert documented <= options | {"--help", "-h"}
 
 
-@pytest.mark.promise("docs/commands.md", "explain --json: the keys")
 def test_the_keys_of_explain_are_documented(robots: Robots) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     rows = text.partition("| key in JSON |")[2].partition("\n\n")[0]

@@ -25,7 +25,6 @@ def base(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, module, None)
 
 
-@pytest.mark.promise("docs/commands.md", "which command needs which extra")
 @pytest.mark.parametrize(
     ("command", "feature", "extra"),
     [
@@ -44,7 +43,6 @@ def test_a_command_names_the_extra_in_one_line(
     assert robots(*command.split(), stdin=ROBOTS) == Ran(4, "", said)
 
 
-@pytest.mark.promise("docs/commands.md", "explain, check and cache need no extra")
 def test_commands_that_need_no_extra(base: None, robots: Robots) -> None:
     for status, *command in (
         (1, "check", "-"),
@@ -57,7 +55,6 @@ def test_commands_that_need_no_extra(base: None, robots: Robots) -> None:
         assert NEEDED not in ran.err
 
 
-@pytest.mark.promise("docs/commands.md", "explain --agent with a whole header needs tools")
 def test_the_robot_of_a_whole_header(base: None, robots: Robots) -> None:
     command = ["explain", "--robots", "-", "http://h/private", "--agent"]
     ran = robots(*command, "Mozilla/5.0 (compatible; GPTBot/1.2)", stdin=ROBOTS)
@@ -66,7 +63,6 @@ def test_the_robot_of_a_whole_header(base: None, robots: Robots) -> None:
     assert robots(*command, "GPTBot/1.2", stdin=ROBOTS).status == 1
 
 
-@pytest.mark.promise("docs/report.md", "a report needs tools")
 async def test_a_crawl_with_a_report_does_not_start(
     base: None, crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:

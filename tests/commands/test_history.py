@@ -54,8 +54,6 @@ def folder(crawl: Crawl) -> Path:
     return folder
 
 
-@pytest.mark.promise("docs/commands.md", "explain --at: the settings and the robot of the crawl")
-@pytest.mark.promise("docs/evidence.md", "which line decided at a time in the past")
 async def test_explain_gives_each_verdict_of_a_crawl_of_sites_of_every_kind(
     crawl: Crawl, server: Server, folder: Path, robots: Robots
 ) -> None:
@@ -106,9 +104,6 @@ def _now() -> str:
     return utc(time.time() + 5)
 
 
-@pytest.mark.promise("docs/commands.md", "history: the versions; --json")
-@pytest.mark.promise("docs/commands.md", "history --diff; explain --at as text")
-@pytest.mark.promise("docs/evidence.md", "how a robots.txt changed")
 async def test_four_versions(crawl: Crawl, server: Server, folder: Path, robots: Robots) -> None:
     """Each is crawled two times, and the copy of the first crawl has expired in the second."""
     site, clock, days = server.site(), JumpingClock(), []
@@ -151,7 +146,6 @@ async def test_four_versions(crawl: Crawl, server: Server, folder: Path, robots:
     assert (expired.status, "expired by then" in expired.out) == (0, True)
 
 
-@pytest.mark.promise("docs/commands.md", "history: exit status 1 and 3")
 async def test_a_site_that_fails_and_what_the_archive_does_not_have(
     crawl: Crawl, server: Server, folder: Path, robots: Robots
 ) -> None:
@@ -205,7 +199,6 @@ def test_a_time_that_is_none(robots: Robots, text: str) -> None:
     assert (ran.status, "Use ISO 8601" in ran.err) == (2, True)
 
 
-@pytest.mark.promise("docs/evidence.md", "times are UTC unless you add an offset")
 def test_times_are_utc_unless_they_have_an_offset() -> None:
     texts = ("1970-01-02", "1970-01-01T01:00Z", "1970-01-01T01:00:00.500+01:00")
     assert [time_of(text) for text in texts] == [86400.0, 3600.0, 0.5]

@@ -32,7 +32,6 @@ def database(tmp_path: Path) -> Path:
     return written(folder / "web-20261121T170000-1.sqlite3", every_kind())
 
 
-@pytest.mark.promise("docs/commands.md", "report: the newest data")
 def test_the_page_of_the_newest(robots: Robots, database: Path, tmp_path: Path) -> None:
     ran = robots("report")
     assert (ran.status, ran.err) == (0, "")
@@ -42,7 +41,6 @@ def test_the_page_of_the_newest(robots: Robots, database: Path, tmp_path: Path) 
     assert not list(tmp_path.glob("*.part"))
 
 
-@pytest.mark.promise("docs/commands.md", "report --json")
 def test_json(robots: Robots, database: Path, tmp_path: Path) -> None:
     ran = robots("report", database, "--json")
     [found] = ran.objects
@@ -73,8 +71,6 @@ def test_json(robots: Robots, database: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "robots-report.html").exists()
 
 
-@pytest.mark.promise("docs/commands.md", "report --csv: a line per site")
-@pytest.mark.promise("docs/evidence.md", "the digest in report --csv")
 def test_csv_has_the_same_numbers(robots: Robots, database: Path) -> None:
     names, *lines = robots("report", database, "--csv").out.splitlines()
     column = names.split(",").index("refused_rule")
@@ -83,14 +79,12 @@ def test_csv_has_the_same_numbers(robots: Robots, database: Path) -> None:
     assert sum(int(line.split(",")[column]) for line in lines) == 21
 
 
-@pytest.mark.promise("docs/commands.md", "report --against OLD")
 def test_against_an_older_one(robots: Robots, database: Path, tmp_path: Path) -> None:
     ran = robots("report", database, "-o", "new.html", "--against", database)
     assert ran.status == 0
     assert "Compared with Crawl of web" in (tmp_path / "new.html").read_text()
 
 
-@pytest.mark.promise("docs/commands.md", "report: exit status 3")
 def test_what_cannot_be_read(robots: Robots, tmp_path: Path) -> None:
     missing = robots("report", "missing.sqlite3")
     assert (missing.status, missing.out) == (3, "")
@@ -118,7 +112,6 @@ def test_what_is_wrong_usage(robots: Robots, database: Path) -> None:
     assert (none.status, "set KOSTER_REPORT" in none.err) == (2, True)
 
 
-@pytest.mark.promise("docs/report.md", "over 100,000 sites: 10,000 on the page, all in CSV")
 def test_too_many_sites_for_a_page(
     robots: Robots,
     database: Path,
@@ -177,8 +170,6 @@ def page_about(tmp_path: Path, tally: Tally, **about: object) -> str:
     return (tmp_path / "page.html").read_text()
 
 
-@pytest.mark.promise("docs/report.md", "exceptions that you chose: a dry run")
-@pytest.mark.promise("docs/report.md", "samples are labelled")
 @pytest.mark.parametrize(
     ("counts", "about", "said"),
     [
@@ -199,7 +190,6 @@ def test_what_the_page_says(
     assert about is not STRICT or "he draft" not in made
 
 
-@pytest.mark.promise("docs/report.md", "what might have been missed")
 def test_what_was_let_through_and_missing_is_told(tmp_path: Path) -> None:
     tally = Tally()
     row(tally, "http://a.example").update(outcome=int(Standing.LET_THROUGH), allowed_unavailable=7)

@@ -300,7 +300,6 @@ def test_a_storage_gets_its_own_settings_and_those_of_scrapy() -> None:
     assert (sites, bot) == (5, "scrapybot")
 
 
-@pytest.mark.promise("docs/storage.md", "an invalid value of your setting stops the crawl")
 @pytest.mark.parametrize(
     ("name", "value", "wrong"),
     [

@@ -143,7 +143,6 @@ async def test_a_redis_that_fails_is_left_alone(
     own.close()
 
 
-@pytest.mark.promise("docs/access.md", "SCHEDULER_FLUSH_ON_START drops these copies, too")
 def test_all_can_be_dropped(client: redis.Redis, key: str) -> None:
     own = worker(LifoQueue, client, key)
     for name in ("a.example", SITE):

@@ -32,8 +32,6 @@ QUICK = {
 # A site that comes back.
 
 
-@pytest.mark.promise("docs/access.md", "Its requests wait; the robots.txt is fetched again")
-@pytest.mark.promise("docs/access.md", "fetched again after 2 times as long, and so on")
 async def test_a_site_that_comes_back_is_crawled_whole(crawl: Crawl, server: Server) -> None:
     site = server.site()
     rules = Reply(body="User-agent: *\nDisallow: /no\n")
@@ -56,7 +54,6 @@ async def test_a_site_that_comes_back_is_crawled_whole(crawl: Crawl, server: Ser
     assert sum("answers again" in message for message in said) == 1
 
 
-@pytest.mark.promise("docs/access.md", "After KOSTER_DEFER_LIMIT_SECS the site is given up")
 async def test_a_site_that_does_not_come_back_is_given_up(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(503)
@@ -78,7 +75,6 @@ HOSTS = int(os.environ.get("HANGING_HOSTS", "1500"))
 """10,000 take two minutes."""
 
 
-@pytest.mark.promise("docs/reliability.md", "1,500 hosts that hang: each request is given up")
 @pytest.mark.long
 @pytest.mark.bound(300)
 async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl: Crawl, server: Server) -> None:
@@ -160,9 +156,6 @@ async def test_whatever_sites_answer_each_request_ends_once(
     assert len(asked) == len(result.fetched)
 
 
-@pytest.mark.promise("README.md", "A failing site does not hold up the others")
-@pytest.mark.promise("docs/access.md", "a healthy site does not wait for sites that hang")
-@pytest.mark.promise("docs/access.md", "takes up no CONCURRENT_REQUESTS slot")
 async def test_a_healthy_site_behind_300_that_hang_is_fetched_in_seconds(
     crawl: Crawl, server: Server
 ) -> None:
@@ -176,7 +169,6 @@ async def test_a_healthy_site_behind_300_that_hang_is_fetched_in_seconds(
     await running.stop()
 
 
-@pytest.mark.promise("docs/access.md", "A paused crawl: failed sites are still retried")
 async def test_a_site_that_answers_in_a_pause_is_fetched_from_after_it(
     crawl: Crawl, server: Server
 ) -> None:

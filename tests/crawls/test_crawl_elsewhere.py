@@ -40,7 +40,6 @@ async def ended(crawl: Crawl, *urls: str | Request, **arguments: Any) -> CrawlRe
     return await crawl(spider, urls=urls, settings=settings, **arguments)
 
 
-@pytest.mark.promise("docs/recipes.md", "a browser that ends at a forbidden page")
 async def test_a_page_that_ends_where_it_is_forbidden(crawl: Crawl, site: Site) -> None:
     """It has been fetched, which is told once, and does not reach the callback."""
     for number in range(3):

@@ -29,7 +29,6 @@ def site(server: Server) -> Site:
     return site
 
 
-@pytest.mark.promise("docs/recipes.md", "finish_reason robotstxt_forbidden")
 @pytest.mark.parametrize("scheduler", [{}, {"SCHEDULER": "scrapy.core.scheduler.Scheduler"}])
 async def test_every_request_is_forbidden(
     crawl: Crawl, server: Server, site: Site, scheduler: dict[str, Any]
@@ -45,7 +44,6 @@ async def test_every_request_is_forbidden(
     assert len(result.refused) == 4
 
 
-@pytest.mark.promise("docs/stats.md", "finish reason robotstxt_unavailable")
 @pytest.mark.parametrize("unavailable", ["defer", "disallow"])
 async def test_an_outage_is_named(
     crawl: Crawl, server: Server, site: Site, unavailable: str
@@ -98,7 +96,6 @@ def test_an_error_of_start_is_not_that() -> None:
     assert raised is None
 
 
-@pytest.mark.promise("docs/coming-from-scrapy.md", "what changes for monitoring")
 async def test_what_a_monitor_sees_in_a_crawl_of_each(
     crawl: Crawl, server: Server, site: Site, tmp_path: Path
 ) -> None:

@@ -44,7 +44,6 @@ async def test_what_is_long_and_has_an_end_is_obeyed(crawl: Crawl, server: Serve
     assert [site.pages_asked for site in sites] == [["/page"]] * 4
 
 
-@pytest.mark.promise("docs/access.md", "Headers of more than 65,536 bytes are a failure")
 async def test_headers_have_a_limit(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(200, RULES, headers=[("X", "x" * 1000)] * 70)

@@ -26,7 +26,6 @@ PAGES = (*ALLOWED, *FORBIDDEN)
 pytestmark = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 
 
-@pytest.mark.promise("docs/reliability.md", "hanging sites take no connections from pages")
 @pytest.mark.parametrize("kind", ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx"])
 async def test_sites_that_hang_take_no_connections_from_pages(
     crawl: Crawl, server: Server, kind: str
@@ -99,8 +98,6 @@ class Odd(Around):
         return await super().download_request(request)
 
 
-@pytest.mark.promise("docs/reliability.md", "download handlers with wrong answers open no page")
-@pytest.mark.promise("docs/access.md", "an error of a download handler closes the site")
 async def test_a_defect_of_a_handler_opens_no_site(crawl: Crawl, server: Server) -> None:
     sites = {host: server.site(host=host) for host in DOES}
     running = crawl.start(

@@ -24,7 +24,6 @@ def stats_of(result: CrawlResult) -> Mapping[str, int]:
     }
 
 
-@pytest.mark.promise("docs/semantics.md", "the differences of the two standards are named")
 @pytest.mark.parametrize(
     ("robots", "cause", "draft", "rfc9309"),
     [
@@ -112,7 +111,6 @@ async def test_a_rule_that_neither_standard_reads(
     assert read(report.database).totals["looser"] == 0
 
 
-@pytest.mark.promise("README.md", "counts the pages that RFC 9309 forbids, and warns")
 async def test_the_pages_that_are_counted(crawl: Crawl, server: Server) -> None:
     """Those that RFC 9309 forbids, once each, by whichever way they were let through."""
     wild, plain = server.site(), server.site()
@@ -138,7 +136,6 @@ NAMES = "User-agent: figtree-images\nDisallow: /\n"
 MISSPELT = "User-agent: *\nDisalow: /x\n"
 
 
-@pytest.mark.promise("docs/semantics.md", "refused pages that RFC 9309 allows are counted")
 @pytest.mark.parametrize(
     ("robots", "paths", "refused", "stricter"),
     [

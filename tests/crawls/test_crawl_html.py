@@ -36,7 +36,6 @@ def html_stats(result: CrawlResult) -> Mapping[str, int]:
     return {name: n for name, n in result.stats.items() if name.startswith("koster/html/")}
 
 
-@pytest.mark.promise("docs/access.md", "A challenge page: a temporary failure")
 async def test_a_challenge_is_a_temporary_failure(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -57,7 +56,6 @@ async def test_a_challenge_is_a_temporary_failure(
     assert "a challenge page (Anubis)" in (tmp_path / "r.html").read_text()
 
 
-@pytest.mark.promise("docs/settings.md", "KOSTER_HTML_ROBOTSTXT")
 @pytest.mark.parametrize(
     ("setting", "fetched", "error"),
     [
@@ -113,7 +111,6 @@ class Renders:
         return HtmlResponse(response.url, headers=headers, body=shown.encode(), request=request)
 
 
-@pytest.mark.promise("docs/settings.md", "KOSTER_PARSER may be one of Scrapy's parsers")
 async def test_a_middleware_that_renders_robots_txt(crawl: Crawl, server: Server) -> None:
     """The text is obeyed, and the log tells the cause once."""
     sites = [server.site(), server.site()]

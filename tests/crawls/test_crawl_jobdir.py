@@ -38,7 +38,6 @@ PAGES = 200
 KILLED_RUNS = int(os.environ.get("KILLED_RUNS", "4"))
 
 
-@pytest.mark.promise("docs/access.md", "waiting requests survive kill -9")
 @pytest.mark.long
 @pytest.mark.bound(120)
 @pytest.mark.parametrize("run", range(KILLED_RUNS))
@@ -61,7 +60,6 @@ async def test_what_is_parked_survives_kill_9_at_any_time(
     assert len(site.pages_asked) == PAGES
 
 
-@pytest.mark.promise("docs/access.md", "waiting requests survive Ctrl-C")
 @pytest.mark.parametrize(
     "start",
     [pytest.param(ALL, id="start"), pytest.param(FOLLOWED, id="followed", marks=pytest.mark.long)],
@@ -96,7 +94,6 @@ async def test_stopped_resumed_and_killed_while_parked(
     assert set(pages.values()) == {1}
 
 
-@pytest.mark.promise("docs/access.md", "they are not crawled twice")
 async def test_start_urls_that_wait_already_are_not_fetched_twice(
     job: Job, server: Server, crawl: Crawl
 ) -> None:
@@ -152,7 +149,6 @@ async def ended(crawl: Crawl, site: Site, running: Running, *, is_stopped: bool)
 BY = pytest.mark.parametrize("is_stopped", [False, True], ids=["idle limit", "stopped"])
 
 
-@pytest.mark.promise("docs/access.md", "Requests that cannot be pickled wait in memory")
 # Scrapy 2.17 leaves files of its queue on disk open.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @BY
@@ -173,7 +169,6 @@ async def test_what_cannot_be_written_is_lost_alone(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in (0, 2, 4))
 
 
-@pytest.mark.promise("docs/access.md", "If the file cannot be written, you get one warning")
 async def test_a_disk_that_becomes_full_is_one_warning(
     job: Job, server: Server, crawl: Crawl
 ) -> None:
@@ -191,7 +186,6 @@ async def test_a_disk_that_becomes_full_is_one_warning(
     assert log.count("Waiting requests are kept in memory only, and lost if this process is") == 1
 
 
-@pytest.mark.promise("docs/access.md", "waiting requests are kept for the next run")
 @BY
 async def test_what_still_waits_is_there_for_the_next_run(
     crawl: Crawl, server: Server, jobdir: dict[str, Any], is_stopped: bool
@@ -215,7 +209,6 @@ async def test_what_still_waits_is_there_for_the_next_run(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(12))
 
 
-@pytest.mark.promise("docs/access.md", "A run with ROBOTSTXT_OBEY = False ignores the file")
 async def test_without_obedience_what_waited_is_crawled(
     crawl: Crawl, server: Server, jobdir: dict[str, Any]
 ) -> None:
@@ -230,7 +223,6 @@ async def test_without_obedience_what_waited_is_crawled(
 LIMIT_SECS = 4.0
 
 
-@pytest.mark.promise("docs/access.md", "The limit counts over the runs of a JOBDIR")
 async def test_a_dead_site_ends_in_its_errbacks_when_its_limit_has_passed_over_the_runs(
     crawl: Crawl, server: Server, jobdir: dict[str, Any]
 ) -> None:

@@ -43,7 +43,6 @@ def enqueued(result: CrawlResult) -> int:
     return int(result.stats["scheduler/enqueued"])
 
 
-@pytest.mark.promise("docs/settings.md", "KOSTER_FILTER_LINKS")
 async def test_forbidden_links_are_not_queued(crawl: Crawl, server: Server, site: Site) -> None:
     other = server.site()
     other.robots = RULES
@@ -103,7 +102,6 @@ FILTERED_LINKS = int(os.environ.get("FILTERED_LINKS", "400"))
 """Refused requests that are alive at a time: those in reference cycles are freed now and then."""
 
 
-@pytest.mark.promise("docs/reliability.md", "forbidden links: no link is in the JOBDIR")
 @pytest.mark.bound(60 + FILTERED_LINKS / 100)
 async def test_many_links_leave_nothing_in_the_jobdir(
     crawl: Crawl, site: Site, tmp_path: Path
@@ -141,7 +139,6 @@ class Knowing(RecordingSpider):
         return [middleware.is_allowed(*each) for each in self.asked]
 
 
-@pytest.mark.promise("docs/recipes.md", "is_allowed() before a request")
 async def test_is_allowed(crawl: Crawl, server: Server, site: Site) -> None:
     site.robots = f"{RULES}\nUser-agent: figtree\nDisallow: /fig\n"
     override = {

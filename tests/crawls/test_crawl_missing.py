@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-import pytest
 from harness.comparison import HTML, RULES
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Handler, Reply, redirect
@@ -58,7 +57,6 @@ def pages(sites: dict[str, Site]) -> list[str]:
     return [site.url("/page") for site in sites.values()]
 
 
-@pytest.mark.promise("docs/settings.md", 'KOSTER_MISSING = "disallow"')
 async def test_all_that_is_missing_is_disallowed(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:

@@ -50,8 +50,6 @@ def assert_apart(*sites: Site, secs: float = DELAY_SECS) -> None:
     assert min(gaps(*sites)) >= secs - EARLY_SECS, gaps(*sites)
 
 
-@pytest.mark.promise("docs/pacing.md", "visits to a host are as far apart as it asks for")
-@pytest.mark.promise("docs/pacing.md", "KOSTER_CRAWL_DELAY_MAX_SECS")
 async def test_visits_are_apart(crawl: Crawl, server: Server) -> None:
     """A delay of a day is reduced to KOSTER_CRAWL_DELAY_MAX_SECS."""
     site, clamped = server.site(), server.site(host="127.0.0.2")
@@ -91,7 +89,6 @@ class Busy(RecordingSpider):
             yield self.ask(f"{url}?again")
 
 
-@pytest.mark.promise("docs/pacing.md", "one delay for a host, whatever is requested")
 async def test_whatever_asks_waits_for_the_same_host(crawl: Crawl, server: Server) -> None:
     """Redirects, retries, `engine.download`, two schemes and two ports."""
     http, https, port = server.site(), server.site("https"), server.site()
@@ -115,7 +112,6 @@ async def test_whatever_asks_waits_for_the_same_host(crawl: Crawl, server: Serve
     assert min(apart[1:]) >= DELAY_SECS - EARLY_SECS, times
 
 
-@pytest.mark.promise("docs/pacing.md", "other hosts do not wait")
 async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
     """Sites whose turn has not come take no place of the downloader.
 
@@ -141,7 +137,6 @@ async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
 # What is longer than KOSTER_CRAWL_DELAY_MAX_SECS.
 
 
-@pytest.mark.promise("docs/pacing.md", 'KOSTER_CRAWL_DELAY = "refuse"')
 async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(86400)
@@ -165,7 +160,6 @@ async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     assert result.finish_reason == "robotstxt_forbidden"
 
 
-@pytest.mark.promise("docs/pacing.md", "the delay counts from the answer")
 async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(0.1)
@@ -176,7 +170,6 @@ async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
     assert times["/next"] - times["/slow"] >= 0.6
 
 
-@pytest.mark.promise("docs/pacing.md", "a redirect on the host belongs to the same visit")
 async def test_a_redirect_on_the_host_is_the_same_visit(crawl: Crawl, server: Server) -> None:
     """A robots.txt that leads from http to https, at a delay longer than KOSTER_TIMEOUT_SECS."""
     http, https = server.site(), server.site("https")
@@ -191,7 +184,6 @@ async def test_a_redirect_on_the_host_is_the_same_visit(crawl: Crawl, server: Se
     assert pages[0].at - https.requests[-1].at >= 1.5 - EARLY_SECS
 
 
-@pytest.mark.promise("docs/access.md", "requests that wait for sites, not for a Crawl-delay")
 async def test_a_crawl_with_a_delay_is_not_idle(crawl: Crawl, server: Server) -> None:
     """A failing site is not given up between two visits to another host."""
     paced, failing = server.site(), server.site(host="127.0.0.2")
@@ -279,7 +271,6 @@ async def test_sites_that_leave_the_memory_while_their_requests_wait(
     assert all(site.asked("/robots.txt") == 1 for site in sites)
 
 
-@pytest.mark.promise("docs/pacing.md", "the next crawl does not come early")
 def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
     """After kill -9 as well: that there was a visit is stored when it begins."""
     place = place_of("sqlite", tmp_path)
@@ -297,7 +288,6 @@ def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
         assert_apart(site, secs=2 - ON_ITS_WAY_SECS)
 
 
-@pytest.mark.promise("docs/pacing.md", "processes share the delay of a host")
 def test_a_fleet_comes_no_more_often_than_one(tmp_path: Path) -> None:
     place = place_of("redis", tmp_path)
     with Server() as farm:

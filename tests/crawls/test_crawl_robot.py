@@ -43,7 +43,6 @@ WHERE: dict[str, dict[str, Any]] = {
 """The arguments of a crawl, by the place of its header."""
 
 
-@pytest.mark.promise("README.md", "Sites address your robot by your User-Agent")
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.filterwarnings("ignore:.*user_agent.*:scrapy.exceptions.ScrapyDeprecationWarning")
 async def test_what_decides_is_what_is_sent(crawl: Crawl, server: Server, where: str) -> None:
@@ -79,7 +78,6 @@ async def test_warns_of_a_header_that_was_not_decided_by(
     assert len(warnings) == warned
 
 
-@pytest.mark.promise("docs/settings.md", "USER_AGENT names a page or an address")
 @pytest.mark.parametrize(
     ("header", "said"),
     [
@@ -105,7 +103,6 @@ COMPATIBLE = "Mozilla/5.0 (compatible; FigTree/1.0; +http://fict.org)"
 CLOSED = "User-agent: *\nDisallow: /\n\nUser-agent: FigTree\nAllow: /\n"
 
 
-@pytest.mark.promise("docs/settings.md", "a warning if sites cannot recognize the robot")
 @pytest.mark.parametrize(
     ("settings", "given", "words"),
     [
@@ -155,7 +152,6 @@ FILES = (
 """What the site has: records of both names, of the second, of the first, and of neither."""
 
 
-@pytest.mark.promise("docs/recipes.md", "Several names in order")
 @pytest.mark.parametrize("parser", ["KosterRobotParser", "StrictestRobotParser"])
 async def test_the_first_name_with_a_record(crawl: Crawl, server: Server, parser: str) -> None:
     sites = [server.site() for _ in FILES]

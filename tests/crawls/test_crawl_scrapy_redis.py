@@ -142,7 +142,6 @@ async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
     assert result.stats["koster/parked"] == 1
 
 
-@pytest.mark.promise("README.md", "If a worker is killed, the others take over")
 @pytest.mark.beside("scrapy-redis", "a worker that is killed")
 @pytest.mark.parametrize(
     ("how", "queue"),
@@ -183,8 +182,6 @@ async def test_a_worker_that_is_suspended(server: Server, fleet: Fleet, crawl: C
     assert each_once(site, PAGES)
 
 
-@pytest.mark.promise("docs/access.md", "a worker without work stays for the idle limit at most")
-@pytest.mark.promise("docs/access.md", "without SCHEDULER_PERSIST waiting requests are dropped")
 @pytest.mark.parametrize("is_kept", [True, False])
 async def test_when_nothing_is_left_but_what_waits(
     crawl: Crawl, server: Server, redis: RedisServer, is_kept: bool
@@ -207,7 +204,6 @@ async def test_when_nothing_is_left_but_what_waits(
 # A Redis that fails.
 
 
-@pytest.mark.promise("docs/access.md", "while Redis hangs, requests wait; one warning")
 async def test_a_redis_that_hangs(server: Server, fleet: Fleet, crawl: Crawl) -> None:
     """What is in Redis stays there, and comes out when Redis answers again."""
     site = closed(server)
@@ -222,7 +218,6 @@ async def test_a_redis_that_hangs(server: Server, fleet: Fleet, crawl: Crawl) ->
     assert log.count(WARNING) <= 2
 
 
-@pytest.mark.promise("docs/access.md", "a worker that ends leaves its waiting requests")
 async def test_a_worker_that_is_interrupted(server: Server, fleet: Fleet, crawl: Crawl) -> None:
     site, waiting = closed(server), closed(server)
     other = fleet.start(waiting.urls(1))

@@ -38,7 +38,6 @@ class Counting(Downloader):
         return super().fetch(request)
 
 
-@pytest.mark.promise("README.md", "extends your downloader by a check")
 async def test_the_users_downloader_downloads_and_checks(crawl: Crawl, site: Site) -> None:
     settings = {"DOWNLOADER": Counting, "DOWNLOADER_MIDDLEWARES": {Late: 900}}
     result = await crawl(urls=[site.url("/x"), site.url("/late")], settings=settings)

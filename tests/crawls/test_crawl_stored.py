@@ -15,7 +15,6 @@ RULES = "User-agent: *\nDisallow: /first\nDisallow: /second\n"
 DAY = 86_400
 
 
-@pytest.mark.promise("docs/reliability.md", "copies stored under other settings")
 async def test_a_copy_lives_as_the_settings_of_today_say(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(200, RULES, headers={"Cache-Control": f"max-age={20 * DAY}"})
@@ -28,7 +27,6 @@ async def test_a_copy_lives_as_the_settings_of_today_say(crawl: Crawl, server: S
 # A failure belongs to the crawl that saw it: the crawl may have failed, and not the site.
 
 
-@pytest.mark.promise("docs/access.md", "A failure counts only in the crawl that saw it")
 @pytest.mark.parametrize("unavailable", ["defer", "disallow"])
 async def test_after_a_run_through_a_dead_proxy_the_next_one_asks_at_once(
     crawl: Crawl, server: Server, unavailable: str
@@ -70,7 +68,6 @@ def by_robot(asked: Asked) -> Reply:
     return Reply(200, OPEN if (asked.header("User-Agent") or "").startswith("one/") else CLOSED)
 
 
-@pytest.mark.promise("docs/access.md", "A copy belongs to a site and to the robot")
 async def test_each_robot_obeys_its_own_file(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = by_robot

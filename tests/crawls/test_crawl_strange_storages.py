@@ -60,7 +60,6 @@ async def obeyed(crawl: Crawl, server: Server, storage: Any) -> tuple[Any, str]:
     return result, line
 
 
-@pytest.mark.promise("docs/storage.md", "a storage that hangs is a miss and one warning")
 @pytest.mark.real_time  # a thread that hangs holds time still
 @pytest.mark.parametrize(
     "method",
@@ -83,7 +82,6 @@ async def test_that_hang(crawl: Crawl, server: Server, method: str) -> None:
     assert "Strange: StorageError: a call has not ended within" in warning
 
 
-@pytest.mark.promise("docs/storage.md", "a storage that returns another type is a miss")
 @pytest.mark.parametrize(
     ("method", "returned"),
     [

@@ -89,7 +89,6 @@ def every_kind(server: Server) -> list[Site]:
     return [*sites, server.down()]
 
 
-@pytest.mark.promise("docs/commands.md", "survey: which URLs would be refused")
 async def test_it_says_what_a_crawl_is_refused_then(
     crawl: Crawl, surveys: Surveys, server: Server
 ) -> None:
@@ -116,7 +115,6 @@ async def test_it_says_what_a_crawl_is_refused_then(
     assert found["about"]["title"] == f"Survey of {len(urls)} URLs"
 
 
-@pytest.mark.promise("docs/commands.md", "survey: a robots.txt is fetched once and not retried")
 async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
     surveys: Surveys, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,7 +171,6 @@ class Behind:
         self.urls.append(request.url)
 
 
-@pytest.mark.promise("docs/commands.md", "survey: no page is fetched")
 async def test_no_page_is_fetched_whatever_the_project_has(
     surveys: Surveys, server: Server, crawl: Crawl
 ) -> None:

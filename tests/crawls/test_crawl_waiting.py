@@ -41,7 +41,6 @@ SOON = {
 # When a crawl has nothing else to do.
 
 
-@pytest.mark.promise("docs/access.md", "a host that does not exist is given up at once")
 @pytest.mark.parametrize("host", ["nosuch-host.invalid", "{{host}}", "256.1.1.1", "a+b.x"])
 async def test_a_host_that_does_not_exist_is_given_up_at_once(
     crawl: Crawl, server: Server, host: str
@@ -83,7 +82,6 @@ async def test_a_host_that_only_a_proxy_knows_is_tried_again(
     assert result.fetched == (site.url("/"),)
 
 
-@pytest.mark.promise("docs/access.md", "ends after KOSTER_IDLE_LIMIT_SECS")
 async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server) -> None:
     site, dead = server.site(), server.down()
     urls = [dead.url("/1"), site.url("/"), dead.url("/2")]
@@ -98,7 +96,6 @@ async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server
     assert "koster/parked" not in result.stats
 
 
-@pytest.mark.promise("docs/access.md", "a robots.txt that hangs is fetched a second time")
 async def test_a_robots_txt_that_hangs_is_fetched_again(crawl: Crawl, server: Server) -> None:
     """With the settings that are there without any: its first attempt takes all the idle time."""
     site = server.site()
@@ -108,7 +105,6 @@ async def test_a_robots_txt_that_hangs_is_fetched_again(crawl: Crawl, server: Se
     assert site.asked("/robots.txt") == 2
 
 
-@pytest.mark.promise("docs/access.md", "a running fetch is awaited")
 async def test_the_limit_passes_during_an_attempt(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = [Reply(503), Reply(body="", delay=2.5)]
@@ -118,7 +114,6 @@ async def test_the_limit_passes_during_an_attempt(crawl: Crawl, server: Server) 
     assert result.fetched == (site.url("/"),)
 
 
-@pytest.mark.promise("docs/access.md", "while there is other work, a site is waited for")
 async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, server: Server) -> None:
     """KOSTER_DEFER_LIMIT_SECS bounds that, and the idle limit begins anew after each page."""
     site, failing = server.site(), server.site(host="127.0.0.2")
@@ -135,7 +130,6 @@ async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, serv
     assert len(result.fetched) == 9
 
 
-@pytest.mark.promise("docs/access.md", "Given up is given up")
 async def test_a_page_of_another_site_does_not_start_the_waiting_again(
     crawl: Crawl, server: Server
 ) -> None:
@@ -193,7 +187,6 @@ async def test_a_crawl_that_closes_asks_no_site_again(crawl: Crawl, server: Serv
     assert failing.asked("/robots.txt") == asked
 
 
-@pytest.mark.promise("docs/access.md", "waiting in place takes up no slot")
 async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) -> None:
     """The host of the picture hangs; 40 pages are fetched beside it, 16 at a time."""
     site, pictures = server.site(), server.site(host="127.0.0.2")
@@ -227,7 +220,6 @@ class Shop(RecordingSpider):
         yield {"url": response.url, "file_urls": [f"{self.picture}?{len(self.fetched)}"]}
 
 
-@pytest.mark.promise("docs/access.md", "a failing picture host does not hold up the pages")
 @pytest.mark.parametrize("kind", [Shop, Gallery])
 @pytest.mark.parametrize("answer", ANSWERS)
 async def test_a_failing_picture_host_does_not_hold_up_the_pages(
@@ -287,7 +279,6 @@ async def test_a_download_that_is_cancelled_waits_no_longer(crawl: Crawl, server
     await running.stop()
 
 
-@pytest.mark.promise("docs/access.md", "with another scheduler, requests wait for one answer")
 async def test_with_another_scheduler_requests_wait_for_one_answer(
     crawl: Crawl, server: Server
 ) -> None:
@@ -302,7 +293,6 @@ async def test_with_another_scheduler_requests_wait_for_one_answer(
 # What never ends.
 
 
-@pytest.mark.promise("docs/reliability.md", "crawls closed at a random moment leave nothing")
 @pytest.mark.parametrize(
     "moment",
     [pytest.param(n, marks=pytest.mark.long if n >= SOME_MOMENTS else ()) for n in range(MOMENTS)],
@@ -370,7 +360,6 @@ def run_command(folder: Path, *command: str) -> Any:
     )
 
 
-@pytest.mark.promise("docs/access.md", "scrapy fetch, view, parse, shell give up after a failure")
 def test_a_command_for_one_page_of_a_host_that_does_not_exist_ends_as_scrapys(
     tmp_path: Path,
 ) -> None:
@@ -401,7 +390,6 @@ def test_a_command_for_one_page_waits_for_one_answer(
     assert "KOSTER_IDLE_LIMIT_SECS" not in run.stderr
 
 
-@pytest.mark.promise("docs/access.md", "requests that wait in a JOBDIR wait for a crawl")
 def test_a_command_for_one_page_takes_nothing_out_of_the_jobdir(
     server: Server, tmp_path: Path
 ) -> None:
@@ -416,7 +404,6 @@ def test_a_command_for_one_page_takes_nothing_out_of_the_jobdir(
     assert site.pages_asked == ["/page"]
 
 
-@pytest.mark.promise("docs/access.md", "spider_idle is sent while requests wait")
 async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> None:
     """An idle spider takes another URL, as from a queue."""
     site, dead = server.site(), server.down()

@@ -74,7 +74,6 @@ def kept(fault: SiteFault, place: Place, result: CrawlResult) -> list[str]:
     return wrong
 
 
-@pytest.mark.promise("docs/reliability.md", "fault by fault: sites")
 async def test_of_sites(crawl: Crawl, server: Server) -> None:
     placed = [(fault, fault.place(server)) for fault in faults_of_sites.FAULTS]
     with faults_of_sites.resolving():
@@ -112,8 +111,6 @@ async def nothing_is_fetched(running: Running, sites: Sequence[Site]) -> None:
     assert all(site.pages_asked == [] for site in sites)
 
 
-@pytest.mark.promise("docs/reliability.md", "fault by fault: storage, clock, Redis, other code")
-@pytest.mark.promise("docs/reliability.md", "a parser with a wrong answer opens no page")
 @pytest.mark.parametrize(
     "fault", faults_around.FAULTS, ids=lambda fault: f"{fault.group}: {fault.name}"
 )
@@ -144,7 +141,6 @@ async def test_around(crawl: Crawl, server: Server, tmp_path: Path, fault: Aroun
     assert result.seconds <= BOUND_SECS
 
 
-@pytest.mark.promise("docs/reliability.md", "fault by fault: crawls, parts and parsers")
 @pytest.mark.parametrize(
     "fault", faults_of_crawls.FAULTS, ids=lambda fault: f"{fault.group}: {fault.name}"
 )

@@ -14,7 +14,6 @@ pytestmark = [
 ]
 
 
-@pytest.mark.promise("docs/reliability.md", "make soak: each request is accounted for")
 def test_each_request_is_accounted_for() -> None:
     found = soak(3_000, 100, [(0.3, signal.SIGKILL), (0.6, signal.SIGINT)])
     assert found.wrong == []

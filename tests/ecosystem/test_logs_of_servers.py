@@ -191,7 +191,6 @@ def folder() -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.promise("docs/audit.md", "what servers write themselves")
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 async def test_the_log_of_a_server(  # noqa: PLR0917  # its fixtures
     kind: Kind, crawl: Crawl, server: Server, robots: Robots, folder: Path, tmp_path: Path

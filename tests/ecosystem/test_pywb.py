@@ -18,7 +18,6 @@ from scrapy_koster.protocol.site import Site
 WWW = Site("http", "www.fict.org", 80)
 
 
-@pytest.mark.promise("docs/evidence.md", "pywb, with its own index or with ours")
 @pytest.mark.parametrize("index", ["its own", "ours"])
 async def test_pywb_replays_the_robots_txt(
     index: str, crawl: Crawl, server: Server, tmp_path: Path

@@ -19,7 +19,6 @@ META = "<meta name=robots content=none>"
 SEED = os.environ.get("FUZZ_SEED", "1996")
 
 
-@pytest.mark.promise("docs/reliability.md", "at double length at most 2.3 times the time")
 @pytest.mark.parametrize("name", READERS)
 def test_of_patterns_made_up(name: str) -> None:
     reader = READERS[name]

@@ -73,7 +73,6 @@ def failed(result: Answer | NoAnswer, known: Known | None = None, **options: Any
     return failure
 
 
-@pytest.mark.promise("docs/access.md", "lifetime of a 404 and of a 403")
 @pytest.mark.parametrize(
     ("status", "meaning", "body", "life_secs"),
     [

@@ -40,7 +40,6 @@ def expires(field: str, **others: str) -> dict[str, str]:
 HOUR = http_date(3600)
 
 
-@pytest.mark.promise("docs/access.md", "The lifetime comes from Cache-Control, or Expires")
 @pytest.mark.parametrize(
     ("headers", "secs"),
     [

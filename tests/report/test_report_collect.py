@@ -86,8 +86,6 @@ def assert_exact(numbers: Numbers, stats: Any, sites: list[Site], database: str)
     )
 
 
-@pytest.mark.promise("docs/report.md", "counts are exact, and equal to the stats")
-@pytest.mark.promise("docs/report.md", "300 sites at once: counts are exact")
 @pytest.mark.parametrize("count", [20, pytest.param(300, marks=pytest.mark.long)])
 async def test_equal_to_the_stats_and_to_the_servers(
     crawl: Crawl, server: Server, tmp_path: Path, count: int
@@ -243,7 +241,6 @@ def _allowed(folder: Path) -> int:
     return 0
 
 
-@pytest.mark.promise("docs/report.md", "a killed crawl loses two seconds at most")
 @pytest.mark.slow
 def test_a_crawl_that_is_killed_leaves_a_true_report(
     killed: tuple[Site, Path], tmp_path: Path
@@ -265,7 +262,6 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     assert "The crawl had not finished when this page was made" in page
 
 
-@pytest.mark.promise("docs/report.md", "findings by the reading of the crawl")
 @pytest.mark.parametrize(
     ("parser", "codes"),
     [

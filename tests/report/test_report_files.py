@@ -77,7 +77,6 @@ def make(path: Path, seconds_ago: float) -> Path:
     return path
 
 
-@pytest.mark.promise("docs/report.md", "the ten newest files, and those of the last day")
 async def test_ten_of_a_spider_are_kept_and_those_of_a_day(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -113,7 +112,6 @@ async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path:
     }  # fmt: skip
 
 
-@pytest.mark.promise("docs/report.md", "was anything fetched that should not have been?")
 @pytest.mark.parametrize(
     ("settings", "robots", "exempt", "answer"),
     [
@@ -158,7 +156,6 @@ async def test_what_was_sent_that_is_forbidden_changes_the_answer(
     assert (told in made) is bool(forbidden)
 
 
-@pytest.mark.promise("docs/report.md", "data that cannot be written: one warning")
 async def test_what_could_not_be_written_is_written_later(
     crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +220,6 @@ def copies_shown(config: Config, monkeypatch: pytest.MonkeyPatch) -> list[Copy |
     return found
 
 
-@pytest.mark.promise("docs/report.md", "a stored file that has changed has no counts")
 def test_the_stored_file_of_a_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "robots.sqlite3")
     with closing(SQLiteStorage(path, robot="fig")) as storage:

@@ -48,8 +48,6 @@ def show_all(page: Any, name: str) -> list[list[str]]:
     return found
 
 
-@pytest.mark.promise("docs/report.md", "sort a table")
-@pytest.mark.promise("docs/report.md", "filter a table")
 def test_each_table_sorts_by_each_column_and_filters(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     for name in tables(page):
@@ -77,7 +75,6 @@ def test_each_table_sorts_by_each_column_and_filters(page_file: Path, opened: Op
         assert "0 of" in page.locator(f"section[data-name={name}] [role=status]").text_content()
 
 
-@pytest.mark.promise("docs/report.md", "the URL keeps your view")
 def test_the_state_stands_in_the_fragment(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     page.fill("#q-sites", "site1")
@@ -90,7 +87,6 @@ def test_the_state_stands_in_the_fragment(page_file: Path, opened: Open) -> None
     assert [row[0] for row in before] == sorted(row[0] for row in before)
 
 
-@pytest.mark.promise("docs/report.md", "a site's details")
 def test_a_site_opened(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     site = site_named(1)
@@ -109,7 +105,6 @@ def test_a_site_opened(page_file: Path, opened: Open) -> None:
     opened(page_file, f"#site={site}").wait_for_selector("dialog[open] table.file")
 
 
-@pytest.mark.promise("docs/report.md", "use the page with a keyboard")
 def test_by_keyboard_alone(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     page.locator("#q-rules").focus()
@@ -127,7 +122,6 @@ def test_by_keyboard_alone(page_file: Path, opened: Open) -> None:
     assert page.locator("section[data-name=rules] thead th").first.get_attribute("aria-sort")
 
 
-@pytest.mark.promise("docs/report.md", "print the page")
 def test_print(page_file: Path, opened: Open, tmp_path: Path) -> None:
     page = opened(page_file)
     page.emulate_media(media="print")
@@ -160,8 +154,6 @@ def test_axe_finds_nothing(page_file: Path, opened: Open, scheme: str, width: in
     assert_accessible(page)
 
 
-@pytest.mark.promise("docs/report.md", "four questions")
-@pytest.mark.promise("docs/report.md", "the tables")
 def test_the_first_screen_answers_in_this_order(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     questions = page.locator(".answers h2").all_inner_texts()
@@ -183,7 +175,6 @@ def test_the_first_screen_answers_in_this_order(page_file: Path, opened: Open) -
     assert tables(page) == ["why", "closed", "rules", "starts", "hazards", "looser", "sites"]
 
 
-@pytest.mark.promise("docs/report.md", "export a table as CSV")
 def test_a_table_is_exported(page_file: Path, opened: Open, tmp_path: Path) -> None:
     page = opened(page_file)
     page.fill("#q-rules", "site1")
@@ -209,7 +200,6 @@ HOSTILE = (
 )
 
 
-@pytest.mark.promise("docs/report.md", "one HTML file that loads no other")
 def test_hostile_text_does_nothing(tmp_path: Path, opened: Open) -> None:
     tally = Tally()
     for n, text in enumerate(HOSTILE):

@@ -34,7 +34,6 @@ def simulated() -> Iterator[Machine]:
         yield running
 
 
-@pytest.mark.promise("docs/reliability.md", "make simulate: no invariant is broken")
 @pytest.mark.parametrize("block", range(4))
 def test_every_invariant_holds(simulated: Machine, block: int) -> None:
     for seed in range(15 * block, 15 * block + 15):

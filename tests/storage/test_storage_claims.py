@@ -105,7 +105,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place_of(request.param, tmp_path)
 
 
-@pytest.mark.promise("docs/storage.md", "claims: one process fetches")
 @pytest.mark.slow
 def test_of_four_processes_one_is_granted(place: Place) -> None:
     processes = [forks.start("-c", CLAIMANT, place, owner) for owner in "abcd"]
