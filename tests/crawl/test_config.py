@@ -18,7 +18,6 @@ import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.server import Server
 from harness.wrong_settings import OVERRIDE, WRONG
-from scrapy.exceptions import NotConfigured
 from scrapy.robotstxt import ProtegoRobotParser
 from scrapy.settings import Settings as ScrapySettings
 
@@ -133,10 +132,6 @@ def test_401_and_403_follow_the_reading(parser: Any, *, opens: bool) -> None:
         assert policy.restricted.value == (chosen or ("allow" if opens else "disallow"))
 
 
-def test_none_is_the_default_as_in_scrapy() -> None:
-    assert config(dict.fromkeys(WRONG)) == config()
-
-
 def test_every_setting_has_wrong_values() -> None:
     assert set(WRONG) == {*DEFAULTS, "ROBOTSTXT_USER_AGENT"}
 
@@ -209,49 +204,10 @@ def test_a_wrong_url_of_redis_shows_no_password(url: str) -> None:
     assert not re.search("secret.|tail.", said.replace(repr(url), ""))
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "wanted"),
-    [
-        ("KOSTER_TIMEOUT_SECS", 0, "a number of seconds, more than 0"),
-        ("KOSTER_EXPIRY_SECS", -1, "a number of seconds, 0 or more"),
-        ("KOSTER_MAX_BYTES", 0, "a whole number, 1 or more"),
-        ("KOSTER_DRY_RUN", "perhaps", "True or False"),
-        ("KOSTER_PARSER", dict, "a class with from_crawler, allowed"),
-        ("KOSTER_CRAWL_DELAY", 10, "one of 'ignore', 'obey', 'refuse'"),
-        ("KOSTER_PAGE_DIRECTIVES", ["x"], "a list of 'meta', 'header'"),
-        ("KOSTER_PAGE_META", [""], "a list of meta keys"),
-        ("KOSTER_SQLITE_PATH", "", "a path"),
-        ("KOSTER_REDIS_PREFIX", "{a}", "made of letters, digits and the characters . : _ - only"),
-    ],
-)  # fmt: skip
-def test_what_is_said_of_a_wrong_value(name: str, value: Any, wanted: str) -> None:
-    with pytest.raises(ValueError, match="is not") as caught:
-        config({name: value})
-    example = f"For example: {name} = {DEFAULTS[name]!r}."
-    assert str(caught.value) == f"Invalid {name}: {value!r} is not {wanted}. {example}"
-
-
 def test_a_wrong_name_of_a_parser_is_answered_with_the_nearest() -> None:
     wrong = "^Invalid KOSTER_PARSER: .* The nearest name is StrictestRobotParser\\. "
     with pytest.raises(ValueError, match=wrong):
         config({"KOSTER_PARSER": "scrapy_koster.Strictest"})
-
-
-@pytest.mark.parametrize(
-    ("error", "path"),
-    [
-        (NotConfigured(), Path(".scrapy", "a")),
-        (PermissionError(13, "no", "/data"), Path("/data", "a")),
-    ],
-)
-def test_where_there_is_no_folder_for_data(
-    error: Exception, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def data_path(_: str) -> str:
-        raise error
-
-    monkeypatch.setattr("scrapy_koster.crawl.config.data_path", data_path)
-    assert config({"KOSTER_SQLITE_PATH": "a"}).sqlite_path == str(path)
 
 
 WITHOUT_REDIS = """
@@ -322,12 +278,6 @@ def test_a_name_of_theirs_is_known_with_their_storage_alone() -> None:
     with pytest.raises(ValueError, match="Did you mean KOSTER_THEIR_SITES"):
         config({"KOSTER_STORAGE": Theirs, "KOSTER_THEIR_SITE": 5})
     config({"KOSTER_STORAGE": Theirs, "KOSTER_REDIS_PREFIX": "a"})  # to switch takes one line
-
-
-def test_a_storage_that_cannot_be_built() -> None:
-    names = dict.fromkeys(("get", "put", "sites", "robots", "forget", "close", "blocking"))
-    with pytest.raises(ValueError, match=r"is not a class with from_settings\. For"):
-        config({"KOSTER_STORAGE": type("Unbuilt", (), names)})
 
 
 # The name token.

@@ -134,19 +134,3 @@ def test_what_cannot_be_read_in_a_jobdir_is_passed_over_and_said_once(
     )
     assert told.exc_info
     assert "OSError: no such file" in str(told.exc_info[1])
-
-
-def test_a_queue_that_only_fails_has_nothing_more(tmp_path: Path) -> None:
-    scheduler = ScrapysQueue([BROKEN] * 9, left=3)
-    one = wrapped(scheduler, tmp_path)
-    assert one._next_readable() is None
-    assert not one.has_pending_requests()
-    assert len(scheduler.answers) == 5  # as often as it became shorter, and once
-    scheduler.answers = [Request("http://a.example"), None]
-    assert one._next_readable() is not None
-    assert one.has_pending_requests()
-
-
-def test_what_another_scheduler_raises_is_raised() -> None:
-    with pytest.raises(OSError, match="no such file"):
-        wrapped(Queue([BROKEN]))._next_readable()

@@ -17,7 +17,6 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.port import GRANTED, Claimed
 
 SITE = Site("http", "a.example", 80)
 STEP_SECS = 0.25
@@ -117,65 +116,3 @@ async def test_one_that_hangs_is_called_again_once_it_has_come_back() -> None:
                 break
             await TestClock().sleep(0.01)
         assert storage.called == [200]
-
-
-GAP_SECS = 10.0
-
-
-async def visited_for(secs: float, breaker: StorageCalls, storage: type[Failing]) -> list[float]:
-    """Want to visit a host for so long; return when that was let begin, from the beginning."""
-    began, visits = storage.clock.secs, []
-    while (at := storage.clock.secs - began) < secs:
-        left = await breaker.begin_visit("a.example", GAP_SECS)
-        assert 0 <= left <= GAP_SECS
-        if not left:
-            visits.append(at)
-        storage.clock.secs += left or GAP_SECS
-    return visits
-
-
-class Away(Failing):
-    """Others share it, and may visit the host while it is away from here."""
-
-    def claim(self, site: Site, owner: str, **how: Any) -> Claimed:
-        if self.fails:
-            raise OSError("it is away")
-        return GRANTED
-
-    def release(self, site: Site, owner: str) -> None:
-        pass
-
-    def begin_visit(self, host: str, owner: str, **how: Any) -> float:
-        if self.fails:
-            raise OSError("it is away")
-        return 0.0
-
-    def end_visit(self, host: str, owner: str, **how: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def shared() -> type[Away]:
-    return type("Storage", (Away,), {"clock": StillClock(0.0), "called": [], "fails": False})
-
-
-async def test_no_visit_begins_while_the_storage_that_keeps_them_is_away(
-    shared: type[Away],
-) -> None:
-    """For the limit, and no longer."""
-    with breaker_of(shared, KOSTER_DEFER_LIMIT_SECS=60) as breaker:
-        assert await visited_for(20, breaker, shared) == [0, 10]
-        shared.fails = True
-        assert await visited_for(100, breaker, shared) == [60, 70, 80, 90]
-        shared.fails = False
-        [first, *_] = await visited_for(100, breaker, shared)
-        assert first <= 30  # its rest is over by then
-        shared.fails = True
-        assert await visited_for(60, breaker, shared) == []
-
-
-async def test_nobody_waits_for_a_storage_that_never_kept_a_visit(shared: type[Away]) -> None:
-    with breaker_of(shared) as breaker:
-        await breaker.open()
-        shared.fails = True
-        assert await visited_for(30, breaker, shared) == [0, 10, 20]

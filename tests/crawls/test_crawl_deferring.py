@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 from collections import Counter
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl
-from harness.replies import Answer, Hang, Raw, Reply, Reset, redirect, truncated
+from harness.replies import Hang, Reply
 from harness.server import Server
-from harness.sizes import so_many
 from harness.virtual import TIME
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
@@ -96,64 +94,6 @@ async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl: Crawl, serve
 
 
 # Many.
-
-
-def row(rng: random.Random) -> Answer:
-    """An answer to GET /robots.txt out of the table of the access method."""
-    rules = "User-agent: *\nDisallow: /no\n"
-    return rng.choice(
-        [
-            Reply(body=rules),
-            Reply(body=rules, headers={"Cache-Control": "max-age=0"}),
-            Reply(206, body=rules),
-            Reply(503),
-            Reply(500, headers={"Retry-After": "1"}),
-            Reply(429, headers={"Retry-After": "garbage"}),
-            Reply(408),
-            Reset(),
-            Raw(200, b"garbage\r\n\r\n"),
-            truncated(rules),
-            redirect("/robots.txt"),
-            redirect("ftp://127.0.0.1/robots.txt"),
-            Reply(304),
-            Reply(body=b"not gzip", headers={"Content-Encoding": "gzip"}),
-        ]
-    )
-
-
-RANDOM_SEEDS = int(os.environ.get("RANDOM_SEEDS", "5"))
-
-
-@pytest.mark.parametrize(
-    "seed",
-    [pytest.param(n, marks=[pytest.mark.long] if n else []) for n in range(RANDOM_SEEDS)],
-)
-async def test_whatever_sites_answer_each_request_ends_once(
-    crawl: Crawl, server: Server, seed: int
-) -> None:
-    rng = random.Random(seed)
-    sites = [server.site(host=f"127.0.2.{n + 1}") for n in range(30)]
-    for site in sites:
-        site.robots = lambda asked: row(rng)
-    urls = [
-        rng.choice(sites).url(f"/{rng.choice(['yes', 'no'])}/{number}")
-        for number in range(so_many(150, 1000))
-    ]
-    settings = QUICK | {
-        "CONCURRENT_REQUESTS": 32,
-        "KOSTER_EXPIRY_MIN_SECS": 0,
-        "LOG_LEVEL": "INFO",
-        "KOSTER_MEMORY_BYTES": 40_000,
-    }
-    result = await crawl(urls=urls, settings=settings)
-    ended = Counter(result.fetched) + Counter(url for url, _ in result.refused)
-    assert ended == Counter(urls)
-    assert all(
-        isinstance(error, (RobotsForbidden, RobotsUnavailable)) for _, error in result.refused
-    )
-    asked = [path for site in sites for path in site.pages_asked]
-    assert not [path for path in asked if path.startswith("/no")]
-    assert len(asked) == len(result.fetched)
 
 
 async def test_a_healthy_site_behind_300_that_hang_is_fetched_in_seconds(

@@ -81,19 +81,6 @@ async def test_a_page_that_ends_at_a_site_that_was_not_asked(
     assert sum("ended at" in line for line in result.warnings) == 1
 
 
-async def test_an_uncached_page_of_a_replay_ends_at_an_unknown_site(
-    crawl: Crawl, site: Site, server: Server
-) -> None:
-    other = server.site()
-    other.robots = site.robots
-    site.page("/moved", redirect(other.url("/private/1")))
-    urls = [Request(site.url("/moved"), meta={"dont_cache": True})]
-    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_IGNORE_MISSING": True}
-    result = await ended(crawl, *urls, settings=settings)
-    assert result.errors == {site.url("/moved"): RobotsForbidden}
-    assert other.asked("/robots.txt") == 1
-
-
 class Heading(KosterMiddleware):
     async def process_response(self, request: Request, response: Any) -> Any:
         response.headers.appendlist("X-Own", response.url)
@@ -113,11 +100,3 @@ async def test_a_process_response_of_a_subclass_runs_too(crawl: Crawl, site: Sit
     result = await ended(crawl, *urls, spider=Seeing, settings=settings)
     assert seen == [site.url("/open").encode()]
     assert result.errors == {site.url("/moved"): RobotsForbidden}
-
-
-async def test_a_page_with_a_fragment_is_decided_once(crawl: Crawl, site: Site) -> None:
-    """A handler returns its URL without the fragment. The copy expires meanwhile."""
-    site.robots = [Reply(headers={"Cache-Control": "max-age=1"}), "User-agent: *\nDisallow: /"]
-    site.page("/a", Reply(body="hello", delay=2))
-    result = await crawl(urls=[site.url("/a#b")], settings={"KOSTER_EXPIRY_MIN_SECS": 0})
-    assert len(result.fetched) == site.asked("/robots.txt") == 1

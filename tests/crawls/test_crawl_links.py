@@ -13,7 +13,6 @@ from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.http import Response
-from twisted.python.failure import Failure
 
 from scrapy_koster import KosterMiddleware, RobotsForbidden
 
@@ -64,35 +63,12 @@ async def test_forbidden_links_are_not_queued(crawl: Crawl, server: Server, site
     assert line.startswith(f"Not queued: <GET {site.url('/private/a')}> is forbidden by ")
 
 
-async def test_each_refused_request_is_counted(crawl: Crawl, site: Site) -> None:
-    """The filter counts a link once, and start requests are no links."""
-
-    class Twice(RecordingSpider):
-        async def start(self) -> AsyncIterator[Request]:
-            for _ in range(2):
-                yield self.ask(Request(site.url("/private"), dont_filter=True))
-
-    result = await crawl(Twice, settings=FILTER)
-    assert result.stats["robotstxt/forbidden"] == 2
-
-
 async def test_a_dry_run_filters_no_link(crawl: Crawl, site: Site) -> None:
     settings = FILTER | {"KOSTER_DRY_RUN": True}
     arguments = {"links": ["/private"]}
     result = await crawl(Linking, urls=[site.url("/")], arguments=arguments, settings=settings)
     assert len(result.fetched) == 2
     assert "koster/links/filtered" not in result.stats
-
-
-async def test_an_error_of_an_errback_is_reported_by_scrapy(crawl: Crawl, site: Site) -> None:
-    class Failing(Linking):
-        def fail(self, failure: Failure) -> Any:
-            raise ZeroDivisionError
-
-    arguments = {"links": ["/private", "/open"]}
-    with pytest.raises(AssertionError, match="ZeroDivisionError"):
-        await crawl(Failing, urls=[site.url("/")], arguments=arguments, settings=FILTER)
-    assert site.pages_asked == ["/", "/open"]
 
 
 # What it costs, and what is counted.

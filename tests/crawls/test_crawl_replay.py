@@ -171,19 +171,3 @@ async def test_it_keeps_no_delay_and_says_so(recorded: Recorded) -> None:
     [line] = result.warnings
     assert line.startswith('KOSTER_CRAWL_DELAY = "obey" has no effect')
     assert "HTTPCACHE_IGNORE_MISSING" in line
-
-
-async def test_one_that_is_not_to_be_cached_among_others(recorded: Recorded) -> None:
-    """Its robots.txt fails. The others are decided by the last copy, and do not wait."""
-    await recorded.record()
-    recorded.store(recorded.copy())
-    recorded.site.robots = Reply(503)
-    uncached = Request(recorded.site.url("/page"), meta={"dont_cache": True})
-    result = await recorded.run([uncached, *recorded.urls[:2]])
-    assert result.errors == {
-        uncached.url: RobotsUnavailable,
-        recorded.site.url("/no"): RobotsForbidden,
-    }
-    assert "Sites: 1 unavailable. " in result.logged(logging.INFO, "scrapy_koster")[-1]
-    assert result.fetched == (recorded.site.url("/"),)
-    assert recorded.fetched == 0

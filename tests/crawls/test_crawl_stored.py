@@ -80,23 +80,6 @@ async def test_each_robot_obeys_its_own_file(crawl: Crawl, server: Server) -> No
     assert site.asked("/robots.txt") == 2
 
 
-async def test_a_fleet_of_two_robots_fetches_each_site_once_for_each(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    settings = place_of("redis", tmp_path).settings()
-    sites = [server.site() for _ in range(4)]
-    for site in sites:
-        site.robots = by_robot
-    urls = [site.url(path) for site in sites for path in PATHS]
-    robots = ("one", "two", "one", "two")
-    results = await crawl.together(
-        *(crawl(urls=urls, settings=settings | {"USER_AGENT": f"{each}/0.1"}) for each in robots)
-    )
-    assert {site.asked("/robots.txt") for site in sites} == {2}
-    fetched = [len(result.fetched) for result in results]
-    assert fetched == [len(urls) if robot == "one" else 0 for robot in robots]
-
-
 # What is too long to be stored, and what is too old.
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
-from time import time
 from typing import Any
 
 import pytest
@@ -19,12 +17,9 @@ from scrapy.settings import Settings
 
 from scrapy_koster.commands import survey
 from scrapy_koster.commands.seeds import Seeds
-from scrapy_koster.commands.subcommand import site_named
 from scrapy_koster.commands.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
-from scrapy_koster.protocol.access import Failure
 from scrapy_koster.report.extension import RobotsReport
 from scrapy_koster.report.numbers import read
-from scrapy_koster.storage.sqlite import SQLiteStorage
 
 RULES = "User-agent: *\nDisallow: /private\nDisallow: /b\n"
 PATHS = ["/", "/private/1", "/private/2", "/public", "/b;x", "/x/../private"]
@@ -134,22 +129,6 @@ async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
     assert result.seconds < 10
 
 
-async def test_a_site_that_failed_in_an_earlier_crawl_is_asked_once(
-    crawl: Crawl, surveys: Surveys, server: Server
-) -> None:
-    due, early, down = server.site(), server.site(), server.site()
-    down.robots = Reply(503)
-    now = time()
-    with closing(SQLiteStorage(str(crawl.folder / "robots.sqlite3"), "scrapy")) as storage:
-        for site, retry in ((due, now - 1), (early, now + 60), (down, now - 1)):
-            failure = Failure("HTTP 503", 1, now - 60, now - 60, retry, None)
-            storage.put(site_named(site.url()), failure)
-    urls = [*due.urls(2), *early.urls(2), *down.urls(2)]
-    refused = numbers(await surveys.of(urls, ROBOTSTXT_USER_AGENT="scrapy"))["requests"]["refused"]
-    assert refused["unavailable"] == 2
-    assert [site.asked("/robots.txt") for site in (due, early, down)] == [1, 1, 1]
-
-
 # In a project
 
 
@@ -201,12 +180,3 @@ async def test_no_page_is_fetched_whatever_the_project_has(
     assert spider(result).undecided == {"a downloader middleware answered it": 1}
     assert spider(result).decided == 3
     assert numbers(result)["requests"]["refused"]["rule"] == 1
-
-
-async def test_a_survey_fetches_nothing_that_rfc_9309_forbids(
-    surveys: Surveys, server: Server
-) -> None:
-    site = server.site()
-    site.robots = "User-agent: *\nAllow: /\nDisallow: /a\n"
-    [line] = (await surveys.of([site.url("/a")])).warnings
-    assert line.startswith("Allowed 1 page that RFC 9309")

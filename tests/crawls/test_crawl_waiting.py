@@ -19,10 +19,8 @@ from harness.virtual import time
 from scrapy import Request, signals
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster import RobotsUnavailable
-from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.engine.compat import CannotResolveHostError
 from scrapy_koster.crawl.fetching import fetcher
 
@@ -246,37 +244,6 @@ async def test_a_failing_picture_host_does_not_hold_up_the_pages(
     assert len(result.fetched) == 60
     if answer != "404":
         assert pictures.pages_asked == []
-
-
-async def test_a_due_attempt_runs_beside_a_picture_that_is_refused(
-    crawl: Crawl, server: Server
-) -> None:
-    """So a later picture of a site that has recovered is fetched."""
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    site.pages(Reply(body="", delay=0.2))
-    pictures.robots = [Reply(503), Reply(body="")]
-    settings = SOON | {"CONCURRENT_REQUESTS": 1}
-    arguments = {"picture": pictures.url("/picture")}
-    result = await crawl(Gallery, urls=site.urls(20), settings=settings, arguments=arguments)
-    assert len(result.fetched) == 20
-    assert pictures.asked("/robots.txt") == 2
-    assert pictures.pages_asked
-
-
-async def test_a_download_that_is_cancelled_waits_no_longer(crawl: Crawl, server: Server) -> None:
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    site.pages(Hang())
-    pictures.robots = Hang()
-    running = crawl.start(urls=site.urls(1))
-    await crawl.until(lambda: site.pages_asked)
-    sites = assembly_of(running.crawler).sites
-    download = running.crawler.engine.download_async
-    downloading = deferred_from_coro(download(Request(pictures.url("/"))))
-    await crawl.until(lambda: sum(map(sites.waiting_for, sites.records)) == 1)
-    downloading.addErrback(lambda _: None).cancel()
-    await maybe_deferred_to_future(downloading)
-    assert sum(map(sites.waiting_for, sites.records)) == 0
-    await running.stop()
 
 
 async def test_with_another_scheduler_requests_wait_for_one_answer(

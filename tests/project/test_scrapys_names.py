@@ -1,7 +1,6 @@
 """Names of Scrapy that are not public: one list, and a test for each name.
 
 If a release of Scrapy removes one, the test of that name fails and says what it was used for.
-`tests/crawls/test_crawl_next_scrapy.py` crawls without each.
 """
 
 from __future__ import annotations
@@ -12,13 +11,14 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import scrapy
 from harness.documents import ROOT
 
-from scrapy_koster.crawl.scrapy_internals import NEEDED, OPTIONAL
+from scrapy_koster.crawl.scrapy_internals import NEEDED, OPTIONAL, check_internals
 
 PACKAGE = ROOT / "scrapy_koster"
 ENGINE = PACKAGE / "crawl" / "engine"
@@ -68,8 +68,11 @@ def test_scrapy_has_it(name: str) -> None:
     assert has(found, attribute) if isinstance(found, type) else hasattr(found, attribute), gone
 
 
-def test_there_are_few() -> None:
-    assert len(NEEDED) + len(OPTIONAL) <= 15
+def test_a_crawl_does_not_start_without_one() -> None:
+    """It might not obey robots.txt."""
+    crawler: Any = SimpleNamespace(engine=SimpleNamespace(_slot=object()))
+    with pytest.raises(RuntimeError, match=r"has no scrapy.core.engine._Slot.closing. The crawl"):
+        check_internals(crawler)
 
 
 def used(path: Path) -> Iterator[tuple[str, ast.AST]]:
