@@ -1,8 +1,9 @@
-"""The schedulers that are wrapped: in memory, on a disk, and that of scrapy-redis."""
+"""The schedulers that are wrapped: in memory, and on a disk."""
 
 from __future__ import annotations
 
 import pickle
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,18 +16,11 @@ from scrapy import Request
 from scrapy.core.scheduler import Scheduler
 from scrapy.dupefilters import BaseDupeFilter
 from scrapy.utils.request import request_from_dict
-from scrapy_redis.dupefilter import RFPDupeFilter
-from scrapy_redis.scheduler import Scheduler as RedisScheduler
-
-from simulation.fakeredis import PARKED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from simulation.fakeredis import Data
     from simulation.process import Process
-
-_KEY = "crawl:requests"
 
 
 class Dupefilter(BaseDupeFilter):
@@ -80,7 +74,15 @@ class InMemory(Scheduler):
         heappush(self._queue, (priority, next(self._numbers), request))
 
     def next_request(self) -> Request | None:
-        return heappop(self._queue)[-1] if self._queue else None
+        if not self._queue or self._process.dead:
+            return None
+        request = self._popped(heappop(self._queue))
+        self._process.history.ledger.taken(request, self._process)
+        return request
+
+    def _popped(self, row: tuple[int, int, Any]) -> Request:
+        request: Request = row[-1]
+        return request
 
 
 class JobDir:
@@ -93,9 +95,14 @@ class JobDir:
         self.numbers = count()
         self.seen: dict[Any, None] = {}
         self.popped: list[tuple[int, int, bytes]] = []
+        self._runs = count()
 
     def killed(self) -> set[Any]:
-        """Have Scrapy's own queue and dupefilter miss what they did last; return what it is of."""
+        """Have Scrapy's own queue and dupefilter miss what they did last; return what it is of.
+
+        What was killed writes into a folder that nobody looks at any more.
+        """
+        self.folder = shutil.copytree(self.folder, self.folder.with_name(f"run{next(self._runs)}"))
         again: set[Any] = set()
         if self._chance.random() < 0.5:
             for row in self.popped[-self._chance.randrange(1, 8) :]:
@@ -137,52 +144,9 @@ class OnDisk(InMemory):
     def _push(self, priority: int, request: Request) -> None:
         super()._push(priority, pickle.dumps(request.to_dict(spider=self.spider)))
 
-    def next_request(self) -> Request | None:
-        if not self._queue or self._process.dead:
-            return None
-        row = heappop(self._queue)
+    def _popped(self, row: tuple[int, int, Any]) -> Request:
         self._jobdir.popped.append(row)
-        request = request_from_dict(pickle.loads(row[-1]), spider=self.spider)
-        self._process.history.ledger.taken(request, self._process)
-        return request
-
-
-class _RedisDupefilter(RFPDupeFilter):  # type: ignore[misc]
-    def request_fingerprint(self, request: Request) -> str:
-        return f"{request.meta['n']} {request.url}"
-
-
-class InRedis(RedisScheduler):  # type: ignore[misc]
-    """That of scrapy-redis, over the server that is simulated."""
-
-    @classmethod
-    def from_crawler(cls, crawler: Any) -> InRedis:
-        process: Process = crawler.process
-        scheduler = cls(
-            server=process.redis,
-            persist=True,
-            queue_key=_KEY,
-            queue_cls=f"scrapy_redis.queue.{process.history.queue}",
-            dupefilter=_RedisDupefilter(process.redis, "crawl:dupefilter"),
-        )
-        scheduler.process = process
-        return scheduler
-
-    def close(self, reason: str) -> None:
-        super().close(reason)
-        self.process.has_handed_back = True
-
-    def enqueue_request(self, request: Request) -> bool:
-        taken: bool = super().enqueue_request(request)
-        if taken:
-            self.process.history.ledger.accepted(request, None)
-        return taken
-
-    def next_request(self) -> Request | None:
-        request: Request | None = super().next_request()
-        if request is not None:
-            self.process.history.ledger.taken(request, self.process)
-        return request
+        return request_from_dict(pickle.loads(row[-1]), spider=self.spider)
 
 
 def named(data: bytes) -> tuple[Any, str]:
@@ -193,10 +157,3 @@ def named(data: bytes) -> tuple[Any, str]:
 
 def number_of(data: bytes) -> Any:
     return named(data)[0]
-
-
-def numbers_in_redis(data: Data) -> Iterator[Any]:
-    """Return the numbers of the requests that are in the queue, or parked."""
-    for key, value in list(data.keys.items()):
-        if key == _KEY or PARKED in key:
-            yield from map(number_of, value)
