@@ -57,8 +57,13 @@ SHORT := not long and not timed
 UNITS := tests/audit tests/checker tests/crawl tests/protocol tests/report tests/storage
 # Some of what depends on the Python, and the first of the crawl tests.
 MIDDLE := tests/protocol/test_conformance.py tests/storage tests/crawls/test_crawl.py
-# In test-reactor and test-reactorless: those, or all crawls that can differ by loop (tests/loops.md).
+# In test-reactor and test-reactorless: those, or all crawls that can differ by loop.
 LOOP_TESTS ?=
+# What cannot: settings, texts, what an answer means, and crawls in processes with a reactor of their own.
+ONE_LOOP := $(addprefix --ignore=tests/,$(addsuffix .py,crawl/test_addon crawl/test_config \
+	crawl/test_spidermiddleware project/test_readme project/test_recipes crawls/test_first_crawl \
+	crawls/test_wire $(addprefix crawls/test_crawl_,access html jobdir log missing parsers robot \
+	scrapy_redis stored ways_past)))
 # Twisted's own reactor has the HTTP client and the timers of the asyncio reactor.
 OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _start.py _waiting.py)
 
@@ -110,7 +115,7 @@ test-covered: $(TEST) $(BROWSER)
 # and what is of crawls and no crawl: `make test` runs them. Each case of the conformance file is read
 # once here, and examples that are made up reach no other line than those that are written down.
 UNCOVERED := $(addprefix --ignore=tests/,project harness random_crawls simulation crawls) \
-	-k 'not conformance_cases and not agrees_with_the_case'
+	-k 'not conformance_cases'
 
 test-covered-units: $(TEST)
 	$(BIN)/coverage run -m pytest -p no:twisted \
@@ -123,7 +128,7 @@ test-many: $(TEST)
 test-reactor: $(TEST)
 	$(PYTEST) --reactor=default -m '$(SHORT) and crawl' $(or $(LOOP_TESTS),$(OF_THE_REACTOR))
 
-REACTORLESS = $(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and crawl'
+REACTORLESS = $(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and crawl' $(ONE_LOOP)
 
 test-reactorless: $(TEST)
 	$(REACTORLESS) $(LOOP_TESTS)

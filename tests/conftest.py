@@ -25,17 +25,10 @@ from hypothesis import settings
 BOUND_SECS = 180.0
 STOP_SECS = 15.0
 LOOP = pytest.StashKey[Loop]()
-TESTS = Path(__file__).parent
-ONE_LOOP = {
-    line.split("|")[1].strip()
-    for line in (TESTS / "loops.md").read_text("utf-8").splitlines()
-    if ".py |" in line
-}
-"""The files of the table: their crawls run on the asyncio reactor only."""
 
 MARKERS = (
     "bound(seconds): how long a coroutine test may take, in place of 180 seconds",
-    "crawl: runs on the loops that tests/loops.md says; coroutine tests have it",
+    "crawl: runs on each kind of loop, see the Makefile; coroutine tests have it",
     "long: takes so long that one kind of reactor, and one Python, have to do",
     "slow: a unit test that takes so long that make test-quick is without it",
     "timed: measures how fast something is, and so runs by itself, once",
@@ -81,20 +74,10 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"loop: {config.stash[LOOP].name}"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             item.add_marker("crawl")
-    if config.pluginmanager.hasplugin("twisted") and config.getoption("reactor") == "asyncio":
-        return
-    left_out = [
-        item
-        for item in items
-        if item.get_closest_marker("crawl") and item.path.relative_to(TESTS).as_posix() in ONE_LOOP
-    ]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -122,16 +122,6 @@ def test_the_same_is_found(log: bytes) -> None:
     assert violation["first"] == "2026-11-18T11:06:40Z"
 
 
-@pytest.mark.parametrize(
-    "name", ["Traefik", "GCP", "CloudFront", "ALB", "HAProxy", "lighttpd", "Varnish"]
-)
-def test_other_hosts_are_left_out(name: str) -> None:
-    log = LOGS[name]
-    for site, elsewhere in (("http://www.fict.org", 0), ("http://other.example", 2)):
-        found = audited(log, versions=ONE, site=site_of(site))
-        assert found["elsewhere"] == elsewhere
-
-
 SQUID = b"""\
 1795000000.766      0 127.0.0.1 NONE_NONE/000 0 - error:transaction-end-before-headers - HIER_NONE/- -
 1795000000.797      5 192.0.2.7 TCP_MISS/200 33 GET http://www.fict.org/robots.txt - FIRSTUP_PARENT/10.0.0.1 text/plain

@@ -76,7 +76,7 @@ FREE = b"\nDisallow:\n\n"
         ("", in_record(b"Allow: /", b"Disallow:")),
     ],
 )
-def test_found(expected: str, body: bytes) -> None:
+def test_findings_and_their_places(expected: str, body: bytes) -> None:
     """A file for each code alone is in test_readings.py."""
     assert ", ".join(f"{code} {line}:{column}" for code, line, column in found(body)) == expected
 
@@ -101,7 +101,7 @@ def test_a_misspelt_extension(field: bytes, meant: str | None) -> None:
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-def test_clean(line_end: str) -> None:
+def test_a_right_file_has_no_finding(line_end: str) -> None:
     for text in (
         *(case.body.decode() for case in CASES if case.id == "A7-001"),  # 3.2
         SECTION_4,
@@ -162,7 +162,7 @@ def test_preferences(line: bytes, told: list[tuple[str, int, int]]) -> None:
     assert codes(b"Content-Signal: ai-train=no\n" + rest) == []
 
 
-def test_misspelt() -> None:
+def test_a_misspelt_field_is_named_with_the_field_that_is_meant() -> None:
     body = in_record(b"Disallow:", b"\xef\xbb\xbfDisallow: /", b"Useragent: a")
     messages = [f.message for f in check(body) if f.check.code == "K012"]
     assert [message.rpartition(" ")[2] for message in messages] == ["'Disallow'", "'User-agent'"]

@@ -10,25 +10,20 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from time import time
 from typing import Any
 
 import pytest
-from harness import forks
 from harness.challenge_pages import ANUBIS
 from harness.commands import ROOT, Ran, Robots, Sites
 from harness.comparison import HTML
-from harness.conformance import CASES, Case
 from harness.draft import SECTION_4
 from harness.replies import Reply, redirect
-from harness.sizes import so_many
 from harness.storages import SHARED, Place, place_of
 
 from scrapy_koster.commands.output import takes_colours
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import utc
-from scrapy_koster.storage.sqlite import SQLiteStorage
 
 HOSTILE = (
     b"User-agent: *\x1b]0;owned\x07\nDisallow: /\x1b[2J\0" + b"x" * 100_000 + b"\n"
@@ -96,16 +91,6 @@ def test_check_leaves_out_what_is_less_grave(robots: Robots, level: str, codes: 
 # explain
 
 
-DRAFT_COLUMN = r"(?m)^ {6}> {2}.{8} +(\d+)  "
-RFC_9309_COLUMN = r"(?m)^ {2}.{5} {9}> +(\d+)  "
-# A download handler may send these URLs in a second spelling, and a crawl decides by both.
-AS_SENT: dict[str, tuple[bool, int | None]] = {
-    "C4-004": (True, None),  # /s?, without the question mark in a Request
-    "C7-006": (False, 2),  # /b/../a/
-    "C7-009": (False, 2),  # /./a/
-}
-
-
 def explained(
     robots: Robots, body: bytes, *given: str, **settings: Any
 ) -> tuple[Ran, dict[str, Any]]:
@@ -115,29 +100,6 @@ def explained(
     as_json = robots(*run, "--json", stdin=body, **settings)
     assert as_json.status == ran.status
     return ran, as_json.objects[0]
-
-
-# A sample: tests/protocol has all cases, and the command decides with the same function.
-SAMPLE = [case for n, case in enumerate(CASES) if case.id in AS_SENT or n % so_many(16, 1) == 0]
-
-
-@pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.id)
-def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case) -> None:
-    (tmp_path / "a.txt").write_bytes(case.body)
-    given = ["--robots", "a.txt", f"--agent={case.agent}", "--", case.url]
-    [verdict] = robots("explain", "--json", *given).objects
-    allowed, number = AS_SENT.get(case.id, (case.allowed, case.line))
-    assert (verdict["allowed"], verdict["line"]) == (allowed, number)
-    assert (verdict["draft"]["allowed"], verdict["draft"]["line"]) == (allowed, number)
-    rfc9309 = verdict["rfc9309"]
-    text = robots("explain", *given)
-    assert text.status == (0 if allowed else 1)
-    words = {True: "allowed", False: "forbidden"}
-    assert text.out.startswith(f"{words[allowed]} ")
-    assert f"\n  draft     {words[allowed]}" in text.out
-    assert f"\n  RFC 9309  {words[rfc9309['allowed']]}" in text.out
-    for column, line in ((DRAFT_COLUMN, number), (RFC_9309_COLUMN, rfc9309["line"])):
-        assert re.findall(column, text.out) == ([] if line is None else [str(line)])
 
 
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
@@ -215,36 +177,6 @@ def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, wo
     assert "\n  hazard" not in strict.out
 
 
-@pytest.mark.parametrize("path", ["/a", "/b"])
-@pytest.mark.parametrize("parser", ["Koster", "Strictest", "Rfc9309"])
-def test_explain_names_a_refusal_that_rfc_9309_allows(
-    robots: Robots, parser: str, path: str
-) -> None:
-    body, settings = b"User-agent: *\nDisallow: /\nAllow: /a\n", {}
-    settings["KOSTER_PARSER"] = f"scrapy_koster.{parser}RobotParser"
-    ran, row = explained(robots, body, f"http://h{path}", **settings)
-    is_stricter = path == "/a" and parser != "Rfc9309"
-    assert (row["stricter"], row["rfc9309"]["allowed"]) == (is_stricter, path == "/a")
-    assert ('\n  stricter  KOSTER_PARSER = "scrapy_koster.Rfc9309' in ran.out) is is_stricter
-
-
-@pytest.mark.parametrize(("record", "name"), [("b", "b"), ("a", "a"), ("c", "a")])
-def test_explain_names_the_name_that_matched(robots: Robots, record: str, name: str) -> None:
-    body = f"User-agent: {record}\nDisallow: /x\n\nUser-agent: *\nDisallow: /x\n".encode()
-    ran, row = explained(robots, body, "http://h/x", ROBOTSTXT_USER_AGENT="a,b")
-    assert ran.status == 1
-    assert f"\n  robot     {name}, of a, b\n" in ran.out
-    assert (row["robot"], row["names"]) == (name, ["a", "b"])
-    assert row["line"] == (5 if record == "c" else 2)
-
-
-@pytest.mark.parametrize("name", ["ROBOTSTXT_OBEY", "KOSTER_DRY_RUN"])
-def test_that_a_crawl_does_not_obey_is_said(robots: Robots, name: str) -> None:
-    for value in (True, False):
-        ran, _ = explained(robots, FORBIDDEN.encode(), "http://h/x", **{name: value})
-        assert (name in ran.err) is (value is (name == "KOSTER_DRY_RUN"))
-
-
 @pytest.mark.parametrize(
     ("body", "settings", "status", "ground", "file", "said"),
     [
@@ -293,28 +225,6 @@ def test_explain_names_an_override(robots: Robots) -> None:
     assert ran.status == 1
 
 
-@pytest.mark.parametrize("status", [403, 503])
-def test_explain_names_an_override_that_opens_a_site(sites: Sites, status: int) -> None:
-    site = sites.server.site()
-    site.robots = Reply(status)
-    entry = {"site": site.url(""), "unavailable": "allow", "reason": "agreed"}
-    for until, allowed in (("2999-12-31", True), ("2020-01-01", False)):
-        overrides = json.dumps([{**entry, "until": until}])
-        ran = sites.run("explain", "--json", site.url("/a"), KOSTER_OVERRIDES=overrides)
-        [row] = ran.objects
-        assert (row["allowed"], row["override"] is not None, ran.status == 0) == (allowed,) * 3
-        assert "draft" not in row
-
-
-def test_explain_goes_by_the_parser_of_the_settings(robots: Robots) -> None:
-    settings = {"KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser"}
-    body = b"User-agent: *\nDisallow: /a*b\n"
-    ran, verdict = explained(robots, body, "http://h/aXb", **settings)
-    assert (verdict["allowed"], verdict["section"]) == (False, "ProtegoRobotParser")
-    assert "ProtegoRobotParser" in verdict["because"]
-    assert f"because   {verdict['because']}\n" in ran.out
-
-
 DELAY = b"User-agent: *\nDisallow: /no\nCrawl-delay: 300\nRequest-rate: 1/10\n"
 OBEY = {"KOSTER_CRAWL_DELAY": "obey"}
 IGNORED = 'ignored; with KOSTER_CRAWL_DELAY = "obey"'
@@ -336,18 +246,6 @@ def test_explain_names_the_delay(robots: Robots, settings: dict[str, Any], fate:
     assert verdict["line"] is None
 
 
-def test_explain_forbids_what_asks_for_too_long_a_delay(robots: Robots) -> None:
-    settings = OBEY | {"KOSTER_CRAWL_DELAY": "refuse"}
-    ran, slow = explained(robots, DELAY, "http://h/a", "http://h/robots.txt", **settings)
-    assert re.findall(r"(?m)^(allowed|forbidden) ", ran.out) == ["forbidden", "allowed"]
-    _, ruled = explained(robots, DELAY, "http://h/no", **settings)
-    because = "line 3 'Crawl-delay: 300', which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
-    assert (slow["line"], slow["because"]) == (3, because)
-    assert (slow["draft"]["allowed"], slow["rfc9309"]["allowed"]) == (True, True)
-    assert (ruled["line"], ruled["rule"]) == (2, "Disallow: /no")
-    assert ": too long, the site is not visited\n" in ran.out
-
-
 USAGE = b"User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: /b search=y\nLicense: l\n"
 
 
@@ -364,18 +262,6 @@ def test_explain_shows_what_a_page_may_be_used_for(robots: Robots) -> None:
     assert first["usage"]["preferences"] == {"train-ai": "n"}
     assert second["usage"]["preferences"] == {"search": "y"}
     assert [each["line"] for each in second["usage"]["statements"]] == [3, 4]
-
-
-def test_explain_forbids_what_a_crawl_with_purposes_refuses(robots: Robots) -> None:
-    settings = {"KOSTER_USAGE_PURPOSES": ["train-ai"], "KOSTER_USAGE_ACTION": "refuse"}
-    urls = ["http://h/a", "http://h/b", "http://h/robots.txt"]
-    ran = robots("explain", "--json", "--robots", "-", *urls, stdin=USAGE, **settings)
-    assert ran.status == 1
-    assert [each["allowed"] for each in ran.objects] == [False, True, True]
-    assert (ran.objects[0]["ground"], ran.objects[0]["line"]) == ("usage", 2)
-    assert ran.objects[0]["draft"]["allowed"]
-    because = "line 2 'Content-Usage: train-ai=n' of robots.txt, which disallows a use in"
-    assert ran.objects[0]["because"] == f"{because} KOSTER_USAGE_PURPOSES"
 
 
 # Sites
@@ -417,17 +303,6 @@ def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
     assert site.asked("/robots.txt") == 3
 
 
-def test_explain_asks_a_site_that_failed_in_an_earlier_run(sites: Sites) -> None:
-    site = sites.server.site()
-    site.robots, named = "", site_of(site.url())
-    assert named is not None
-    failure = Failure("HTTP 503", 1, time() - 60, time() - 60, time() + 60, None)
-    with closing(SQLiteStorage(str(sites.folder / "robots.sqlite3"), "scrapy")) as storage:
-        storage.put(named, failure)
-    assert sites.run("explain", site.url("/page")).status == 0
-    assert site.asked("/robots.txt") == 1
-
-
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
@@ -438,17 +313,6 @@ def test_explain_asks_a_site_that_failed_in_an_earlier_run(sites: Sites) -> None
                 403: (1, "restricted", "its robots.txt answered 403, which closes the site"),
                 503: (3, "unavailable", "could not be fetched in 1 attempt (HTTP 503)"),
             },
-        ),
-        (
-            {"KOSTER_RESTRICTED": "allow", "KOSTER_UNAVAILABLE": "allow"},
-            {
-                403: (0, "unrestricted", "which opens the site (KOSTER_RESTRICTED)"),
-                503: (0, "unavailable", "could not be fetched in 1 attempt"),
-            },
-        ),
-        (
-            {"KOSTER_PARSER": "scrapy_koster.Rfc9309RobotParser"},
-            {401: (0, "unrestricted", "answered 401, which opens the site (KOSTER_RESTRICTED)")},
         ),
         (
             {"KOSTER_MISSING": "disallow"},
@@ -491,7 +355,7 @@ def test_check_tells_how_a_site_serves_its_file(sites: Sites) -> None:
     assert plain.asked("/robots.txt") == 2
 
 
-def test_sitemaps(sites: Sites, robots: Robots) -> None:
+def test_explain_and_cache_list_the_sitemaps(sites: Sites, robots: Robots) -> None:
     site, hostile, failing = (sites.server.site() for _ in range(3))
     many = "".join(f"Sitemap: /{n}.xml\n" for n in range(200))
     site.robots = f"sitemap : /first.xml # x\nSitemap:\nUser-agent: *\nDisallow:\n{many}"
@@ -561,7 +425,7 @@ def stored(place: Place) -> dict[str, Any]:
     return place.settings()
 
 
-def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
+def test_cache_lists_the_stored_copies(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "list", **stored)
     assert (ran.status, ran.err) == (0, "")
     table = [re.split(r"  +", line) for line in ran.out.splitlines()]
@@ -589,7 +453,7 @@ def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
     assert rows["http://down.example"]["reason"] == "HTTP 503"
 
 
-def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
+def test_cache_shows_a_stored_copy(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "show", SITE, **stored)
     assert ran.status == 0
     assert ran.out.startswith(f"  site          {SITE}\n  url           {SITE}/robots.txt\n")
@@ -620,7 +484,7 @@ def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     assert "etag" not in empty.out
 
 
-def test_cache_forget(robots: Robots, stored: dict[str, Any], place: Place) -> None:
+def test_cache_forgets_sites(robots: Robots, stored: dict[str, Any], place: Place) -> None:
     ran = robots("cache", "forget", "www.fict.org", "http://a.example:8001/x", **stored)
     assert ran == Ran(0, f"forgotten: {SITE}\nforgotten: http://a.example:8001\n", "")
     ran = robots("cache", "forget", "www.fict.org", **stored)
@@ -679,25 +543,6 @@ def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
     assert said in ran.err.replace("\n", " ")
 
 
-def test_help_tells_the_exit_status(robots: Robots) -> None:
-    for verb, statuses in (
-        ("check", "0 clean, 1 findings, 2 wrong usage, 3"),
-        ("explain", "0 allowed, 1 forbidden, 2 wrong usage, 3"),
-        ("cache", "0 done, 1 a site is not stored, 2 wrong usage, 3"),
-        ("report", "0 done, 2 wrong usage, 3"),
-    ):
-        shown = robots(verb, "--help").out.replace("\n", " ")
-        assert f"exit status: {statuses}" in shown
-
-
-def test_settings_are_taken_before_and_behind_the_command(robots: Robots, file: Path) -> None:
-    explain = ["explain", "--json", "--robots", file, "http://h/"]
-    robot = ["-s", "ROBOTSTXT_USER_AGENT=unhipbot"]
-    for command in ([*robot, *explain, "-s", "KOSTER_MAX_BYTES=500", "--nolog"], explain + robot):
-        [verdict] = robots(*command).objects
-        assert (verdict["robot"], verdict["line"]) == ("unhipbot", 5)
-
-
 # Colours and escaped text
 
 
@@ -712,28 +557,6 @@ def test_colours() -> None:
     assert not takes_colours(terminal, {"NO_COLOR": "1", "FORCE_COLOR": "1"})
     assert not takes_colours(file, {})
     assert takes_colours(file, {"FORCE_COLOR": "1"})
-
-
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_colours_change_no_text(
-    robots: Robots, stored: dict[str, Any], file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for arguments in (
-        ["check", "-"],
-        ["explain", "--robots", file, "http://h/", "http://h/org/"],
-        ["cache", "list"],
-        ["cache", "show", SITE],
-    ):
-        monkeypatch.delenv("FORCE_COLOR", raising=False)
-        plain = robots(*arguments, stdin=b"Disallow /\nUser-agent:\nAllow:", **stored).out
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        coloured = robots(*arguments, stdin=b"Disallow /\nUser-agent:\nAllow:", **stored).out
-        assert "\x1b" not in plain
-        assert "\x1b[" in coloured
-        assert COLOUR.sub("", coloured) == plain
 
 
 NASTY_HOST = "a\u2028b\u202e\x9b31m\x1bc.example"
@@ -767,26 +590,6 @@ def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str
         assert all(len(line) < 1300 for line in ran.out.splitlines())
 
 
-@pytest.fixture
-def many_stored(tmp_path: Path) -> list[str]:
-    """Return a command that writes more than a pipe takes."""
-    path = str(tmp_path / "robots.sqlite3")
-    with closing(SQLiteStorage(path, "scrapy")) as storage:
-        for number in range(3000):
-            site = Site("http", f"{number}.example", 80)
-            storage.put(site, Failure("HTTP 503", 1, 1e9, 1e9, 1e9, None))
-    command = ["-m", "scrapy", "robots", "cache", "forget", "--all"]
-    return [*command, "-s", f"KOSTER_SQLITE_PATH={path}"]
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_standard_output_that_is_full(tmp_path: Path, many_stored: list[str]) -> None:
-    with Path("/dev/full").open("w") as full:
-        process = forks.start(*many_stored, cwd=tmp_path, stdout=full)
-    _, err = process.communicate(timeout=forks.ENDS_SECS)
-    assert (process.returncode, "No space left on device" in err) == (4, True)
-
-
 @pytest.mark.parametrize("closed", [">&-", "2>&-"])
 def test_standard_output_or_error_that_is_closed(tmp_path: Path, closed: str) -> None:
     (tmp_path / "robots.txt").write_text("User-agent: *\n")
@@ -800,18 +603,6 @@ def test_standard_output_or_error_that_is_closed(tmp_path: Path, closed: str) ->
     else:
         assert run.returncode == 0
         assert json.loads(run.stdout)["url"] == "https://example.com/x"
-
-
-def test_what_nobody_reads_is_done_all_the_same(tmp_path: Path, many_stored: list[str]) -> None:
-    with forks.start(*many_stored, cwd=tmp_path) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("forgotten: http://")
-        process.stdout.close()
-        process.wait(forks.ENDS_SECS)
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
-    with closing(SQLiteStorage(str(tmp_path / "robots.sqlite3"), "scrapy")) as storage:
-        assert list(storage.sites()) == []
 
 
 # docs/commands.md

@@ -127,7 +127,9 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-def test_it_tells_what_would_be_refused(survey: Survey, server: Server, tmp_path: Path) -> None:
+def test_a_survey_tells_what_would_be_refused(
+    survey: Survey, server: Server, tmp_path: Path
+) -> None:
     ruled, closed, absent = (server.site() for _ in range(3))
     ruled.robots, closed.robots = f"{RULES}Allow: /private1\n{USAGE}", Reply(403)
     urls = [*ruled.urls(3), *ruled.urls(2, "/private{}"), closed.url(), *absent.urls(2)]
@@ -173,21 +175,6 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server, tmp_path
     rule = {"site": ruled.url(""), "line": 2, "text": "Disallow: /private", "refused": 2}
     assert found["rules"] == [rule]
     assert found["usage"] == {"search": {"y": 0, "n": 1}, "train-ai": {"y": 1, "n": 1}}
-
-
-def test_lines_that_are_repeated_or_broken_are_told(
-    survey: Survey, server: Server, robots: Robots, tmp_path: Path
-) -> None:
-    urls = [*server.site().urls(2), "ftp://a/", "", "# x"]
-    packed = gzip.compress("\n".join([urls[0], *urls, urls[1]]).encode())
-    (tmp_path / "seeds.gz").write_bytes(packed)
-    ran = survey("seeds.gz")
-    first = "7 lines: 2 URLs, 2 duplicate, 1 invalid, 2 blank or comment"
-    assert ran.out.splitlines()[0] == first
-    assert "without a scheme" not in ran.err
-    (tmp_path / "cut.gz").write_bytes(packed[:-6])
-    cut = robots("survey", "cut.gz")
-    assert (cut.status, "cannot read 'cut.gz': damaged" in cut.err) == (2, True)
 
 
 def test_the_verdict_on_each_url(survey: Survey, server: Server, tmp_path: Path) -> None:
@@ -247,7 +234,9 @@ PROJECT = {
 }
 
 
-def test_in_a_project(survey: Survey, server: Server, tmp_path: Path) -> None:
+def test_a_survey_goes_by_the_settings_of_the_project(
+    survey: Survey, server: Server, tmp_path: Path
+) -> None:
     site = server.site()
     site.robots = (
         "User-agent: figtree\nDisallow: /private\nCrawl-delay: 50\n\n"
@@ -263,15 +252,6 @@ def test_in_a_project(survey: Survey, server: Server, tmp_path: Path) -> None:
     assert [asked.header("User-Agent") for asked in site.requests] == ["FigTree/0.1"]
     left = {path.name for path in tmp_path.iterdir()}
     assert left.isdisjoint({"crawl.html", "job", "items.json"})
-
-
-def test_hosts_and_a_site_that_cannot_be_asked(survey: Survey, server: Server) -> None:
-    down = server.down()
-    host = down.url("").removeprefix("http://")
-    ran = survey("-", stdin=f"{down.url('/a')}\n{host}\n{host}/c\n")
-    assert ran.status == 3
-    assert "-: 2 lines without a scheme; https is assumed\n" in ran.err
-    assert "3  would be refused: unavailable" in ran.out
 
 
 def test_hostile_lines_are_harmless(survey: Survey, server: Server, tmp_path: Path) -> None:

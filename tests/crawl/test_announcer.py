@@ -109,14 +109,6 @@ def test_what_a_step_is_announced_as(
     assert state.standing is standing
 
 
-@pytest.mark.parametrize("is_defect", [False, True])
-def test_who_gives_up_a_site_is_told_what_helps(
-    announcer: Announcer, caplog: pytest.LogCaptureFixture, *, is_defect: bool
-) -> None:
-    announcer.announce(state_of(), Refuse(replace(FAILURE, is_defect=is_defect), 0), waiting=2)
-    assert ("KOSTER_OVERRIDES" in caplog.text) is not is_defect
-
-
 def test_twenty_sites_of_a_kind_are_named(
     announcer: Announcer, crawler: Crawler, caplog: pytest.LogCaptureFixture
 ) -> None:

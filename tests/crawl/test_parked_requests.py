@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -165,24 +164,6 @@ def test_a_priority_that_sqlite_has_no_room_for(
     parked.close()
 
 
-def test_a_file_that_cannot_be_read_any_more_is_said_once(
-    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    parked = parked_in(crawler, tmp_path)
-    for number in range(4):
-        parked.push("a", asked(number, meta={"x": lambda: None} if number % 2 else {}))
-    parked._file._connection.execute("DROP TABLE parked")
-    parked.let_out("a")
-    assert numbers(parked) == [1, 3]
-    assert len(parked) == 0
-    [record] = caplog.records
-    assert record.getMessage() == (
-        "Requests that waited for a cannot be read back from their file, and are lost. This is not"
-        " logged again"
-    )
-    parked.close()
-
-
 # A file that lasts.
 
 
@@ -237,28 +218,6 @@ def test_what_this_code_cannot_read_stays_for_one_that_can(
     parked.let_out("a")
     assert numbers(parked) == [1, 2]
     parked.close()
-
-
-def test_another_process_that_has_the_file_is_not_waited_for(
-    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    first = parked_in(crawler, folder=tmp_path)
-    began = time.monotonic()
-    second = parked_in(crawler, folder=tmp_path)
-    for number in range(20):
-        second.push("a", asked(number))
-    assert time.monotonic() - began < 2
-    second.let_out("a")
-    assert numbers(second) == list(range(20))
-    second.close()
-    first.close()
-    [record] = caplog.records
-    assert record.getMessage() == (
-        f"{tmp_path / 'koster-parked.sqlite3'}, the file of requests that wait, cannot be opened:"
-        " OperationalError: database is locked. In this run requests wait in memory. If no"
-        " other crawl uses the file, repair it, or delete it to drop the requests that waited when"
-        " the last run ended"
-    )
 
 
 def test_what_cannot_be_deleted_does_not_come_out_again(

@@ -79,20 +79,6 @@ def test_workers_share_the_queue_of_a_site(kind: type, decodes: bool, key: str) 
         one.close()
 
 
-def test_a_push_between_the_last_pop_and_the_removal_of_the_name(
-    client: redis.Redis, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, two = worker(PriorityQueue, client, key), worker(PriorityQueue, client, key)
-    one.write(SITE, PLACE, page(1))
-    forget = one._forget
-    monkeypatch.setattr(
-        one, "_forget", lambda *given: (two.write(SITE, PLACE, page(2)), forget(*given))
-    )
-    assert taken(one) == ["1"]
-    assert two.names() == {SITE}
-    assert taken(two) == ["2"]
-
-
 class Unserializable(Request):
     def to_dict(self, *, spider: Any = None) -> Any:
         raise ValueError("s3cret")

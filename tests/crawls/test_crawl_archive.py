@@ -185,7 +185,9 @@ async def test_a_warm_storage_leaves_evidence(crawl: Crawl, server: Server, fold
         assert record.headers["WARC-Date"][:19] + "Z" == verdict.to_dict()["fetched"]
 
 
-async def test_failures(crawl: Crawl, server: Server, folder: Path) -> None:
+async def test_a_failure_is_archived_with_its_reason(
+    crawl: Crawl, server: Server, folder: Path
+) -> None:
     failing, silent, hanging = sites = [server.site() for _ in range(3)]
     failing.robots, silent.robots, hanging.robots = Reply(503, "later"), Reset(), Hang()
     settings = {"KOSTER_DEFER_LIMIT_SECS": 0, "KOSTER_TIMEOUT_SECS": 2}

@@ -11,7 +11,7 @@ from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request
 
-from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
 
 class Following(Around):
@@ -79,24 +79,3 @@ async def test_a_page_that_ends_at_a_site_that_was_not_asked(
     }
     assert other.asked("/robots.txt") == 1
     assert sum("ended at" in line for line in result.warnings) == 1
-
-
-class Heading(KosterMiddleware):
-    async def process_response(self, request: Request, response: Any) -> Any:
-        response.headers.appendlist("X-Own", response.url)
-        return await super().process_response(request, response)
-
-
-async def test_a_process_response_of_a_subclass_runs_too(crawl: Crawl, site: Site) -> None:
-    seen = []
-
-    class Seeing(RecordingSpider):
-        def page(self, response: Any) -> Any:
-            seen.extend(response.headers.getlist("X-Own"))
-
-    site.page("/moved", redirect(site.url("/private/1")))
-    urls = (site.url("/open"), site.url("/moved"))
-    settings = {"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, Heading: 100}}
-    result = await ended(crawl, *urls, spider=Seeing, settings=settings)
-    assert seen == [site.url("/open").encode()]
-    assert result.errors == {site.url("/moved"): RobotsForbidden}

@@ -11,7 +11,6 @@ import pytest
 import scrapy
 from harness.comparison import RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.handlers import Around
 from harness.replies import Asked, Handler, Hang, Reply, Trickle, endless, redirect
 from harness.server import Server, Site
 from scrapy import Request
@@ -158,18 +157,6 @@ async def test_the_credentials_of_a_page_go_to_its_own_host(crawl: Crawl, server
 # The proxy of the page that asks.
 
 
-async def test_the_proxy_of_the_page(crawl: Crawl, server: Server) -> None:
-    site, proxy = server.site(), server.proxy()
-    site.robots = RULES
-    result = await crawl_site(crawl, site, meta={"proxy": proxy.url()})
-    assert obeyed(result, site)
-    assert [asked.target for asked in proxy.requests] == [
-        site.url("/robots.txt"),
-        site.url("/page"),
-    ]
-    assert site.connections == 2
-
-
 class Recorder:
     """A downloader middleware that signs requests, and keeps the meta of those for a robots.txt."""
 
@@ -206,24 +193,6 @@ async def test_the_connection_meta_of_the_page(
     assert seen["dont_retry"] is True
     assert Recorder.answered == [200, 200]
     assert [asked.header("X-Signed") for asked in site.requests] == ["1", "1"]
-
-
-ZYTE_API = type("ScrapyZyteAPIHTTPDownloadHandler", (Around,), {"__module__": "scrapy_zyte_api"})
-
-
-@pytest.mark.parametrize("handler", [type("OfTheirOwn", (ZYTE_API,), {}), Around])
-async def test_the_headers_that_scrapy_zyte_api_warns_of(
-    crawl: Crawl, server: Server, handler: type[Around]
-) -> None:
-    """It takes what differs from Scrapy's defaults for the user's, who is warned of them."""
-    site = server.site()
-    site.robots = RULES
-    settings = {"DOWNLOAD_HANDLERS": {"http": handler}}
-    assert obeyed(await crawl_site(crawl, site, settings=settings), site)
-    robots, page = site.requests
-    for name in ("Accept", "Accept-Encoding"):
-        alike = robots.header(name) == page.header(name)
-        assert alike is issubclass(handler, ZYTE_API), name
 
 
 # Redirects into the network of the crawler.
@@ -367,12 +336,3 @@ async def test_an_error_of_a_middleware_reaches_the_errback(crawl: Crawl, server
     assert isinstance(spider, RecordingSpider)
     assert [str(error) for _, error in spider.refused] == ["mine"] * 3
     assert site.requests == ()
-
-
-async def test_a_long_file_is_cut_between_lines(crawl: Crawl, server: Server) -> None:
-    """The line that the limit divides does not count."""
-    site = server.site()
-    site.robots = f"{RULES}Disallow: /page\n"
-    settings = {"KOSTER_MAX_BYTES": len(f"{RULES}Disallow: /p")}
-    assert obeyed(await crawl_site(crawl, site, settings=settings), site)
-    assert (await stored(crawl, site)).body == RULES.encode()

@@ -11,8 +11,14 @@ from harness.server import Server
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
+SOME = ("headers", "the extension of a chunk")
+"""Each costs seconds of work."""
 
-@pytest.mark.parametrize("flood", FLOODS)
+
+@pytest.mark.parametrize(
+    "flood",
+    [name if name in SOME else pytest.param(name, marks=pytest.mark.long) for name in FLOODS],
+)
 async def test_an_attempt_ends(crawl: Crawl, server: Server, flood: str) -> None:
     site = server.site()
     site.robots = FLOODS[flood]

@@ -94,21 +94,6 @@ async def test_a_stale_copy_is_revalidated_before_it_is_used(
 # What the server says of its life.
 
 
-async def test_one_revalidation_in_the_least_life(
-    crawl: Crawl, server: Server, clock: JumpingClock
-) -> None:
-    """11 pages, 100 s after each other; KOSTER_EXPIRY_MIN_SECS is 300 s."""
-    site = server.site()
-    site.robots = [
-        file_with(ETag='"1"', Cache_Control="no-store"),
-        Reply(304, headers={"Cache-Control": "max-age=0"}),
-    ]
-    site.pages(later(clock, 100))
-    result = await in_turn(crawl, site, *(f"/{n}" for n in range(11)))
-    assert site.asked("/robots.txt") == 4  # at 0, 300, 600 and 900 s
-    assert result.stats["koster/revalidated"] == 3
-
-
 # A renewal that fails.
 
 

@@ -16,8 +16,6 @@ from harness.crawling import Crawl, CrawlResult, RecordingSpider, Running
 from harness.jobs import ALL, FOLLOWED, OPEN, Job
 from harness.replies import Reply
 from harness.server import Server, Site
-from harness.virtual import time
-from scrapy.http import Response
 
 
 @pytest.fixture
@@ -108,27 +106,6 @@ async def test_start_urls_that_wait_already_are_not_fetched_twice(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(21))
 
 
-class Polls(RecordingSpider):
-    """Each page yields the page that waits, once more."""
-
-    def page(self, response: Response) -> Any:
-        if not response.url.endswith("/waits"):
-            yield self.ask(response.urljoin("/waits"))
-
-
-@pytest.mark.parametrize(("dupefilter", "pages"), [("BaseDupeFilter", 4), ("RFPDupeFilter", 1)])
-async def test_a_repeat_of_a_request_that_waits_is_crawled_if_the_dupefilter_allows_it(
-    crawl: Crawl, server: Server, jobdir: dict[str, Any], dupefilter: str, pages: int
-) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    settings = {**jobdir, "DUPEFILTER_CLASS": f"scrapy.dupefilters.{dupefilter}"}
-    await crawl(urls=[site.url("/waits")], settings={**settings, "KOSTER_IDLE_LIMIT_SECS": 1})
-    site.robots = OPEN
-    await crawl(Polls, urls=site.urls(3), settings=settings)
-    assert Counter(site.pages_asked)["/waits"] == pages
-
-
 class Unpickled(RecordingSpider):
     """Each other request has an errback that cannot be pickled."""
 
@@ -209,17 +186,6 @@ async def test_what_still_waits_is_there_for_the_next_run(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(12))
 
 
-async def test_without_obedience_what_waited_is_crawled(
-    crawl: Crawl, server: Server, jobdir: dict[str, Any]
-) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    await crawl(urls=site.urls(5), settings={**jobdir, "KOSTER_IDLE_LIMIT_SECS": 1})
-    scheduler = {"SCHEDULER": "scrapy_koster.DeferringScheduler", "ROBOTSTXT_OBEY": False}
-    await crawl(settings={**jobdir, **scheduler}, robots=None)
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(5))
-
-
 LIMIT_SECS = 4.0
 
 
@@ -241,16 +207,3 @@ async def test_a_dead_site_ends_in_its_errbacks_when_its_limit_has_passed_over_t
     assert sorted(url for url, _ in third.refused) == site.urls(3)
     assert site.asked("/robots.txt") == asked + 1
     assert (await crawl(settings=settings)).refused == ()
-
-
-async def test_a_site_that_has_recovered_has_its_whole_limit_again(
-    crawl: Crawl, server: Server, jobdir: dict[str, Any]
-) -> None:
-    site = server.site()
-    settings = {**jobdir, "KOSTER_IDLE_LIMIT_SECS": 0.6, "KOSTER_DEFER_LIMIT_SECS": LIMIT_SECS}
-    short = {"KOSTER_EXPIRY_SECS": 1, "KOSTER_EXPIRY_MIN_SECS": 0}
-    for robots in (Reply(503), OPEN, Reply(503)):
-        site.robots = robots
-        result = await crawl(urls=[site.url(f"/{time.monotonic()}")], settings=settings | short)
-        await crawl.sleep(LIMIT_SECS)
-    assert result.finish_reason == "robotstxt_waiting"

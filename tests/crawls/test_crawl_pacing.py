@@ -175,36 +175,7 @@ async def test_a_redirect_on_the_host_is_the_same_visit(crawl: Crawl, server: Se
     assert pages[0].at - https.requests[-1].at >= 1.5 - EARLY_SECS
 
 
-async def test_a_crawl_with_a_delay_is_not_idle(crawl: Crawl, server: Server) -> None:
-    """A failing site is not given up between two visits to another host."""
-    paced, failing = server.site(), server.site(host="127.0.0.2")
-    paced.robots, failing.robots = robots(0.6), [*[Reply(503)] * 3, Reply(body=robots())]
-    settings = OBEY | {"KOSTER_IDLE_LIMIT_SECS": 0.2, "KOSTER_DEFER_FIRST_SECS": 0.2}
-    urls = [*paced.urls(4), failing.url("/a")]
-    result = await crawl(urls=urls, settings=settings)
-    assert not result.refused
-    assert sorted(result.fetched) == sorted(urls)
-
-
 # Several at once.
-
-
-async def test_a_turn_lasts_until_its_request_is_sent(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    """A request waits in its slot for longer than a gap. Another crawl has had its turn by then."""
-    settings = OBEY | place_of("sqlite", tmp_path).settings()
-    slow = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 1.3}
-    site = server.site()
-    site.robots = robots(0.5)
-    running = [
-        crawl.start(urls=site.urls(4, "/quick{}"), settings=settings),
-        crawl.start(urls=site.urls(4, "/slow{}"), settings=settings | slow),
-    ]
-    for each in running:
-        assert len((await each.result()).fetched) == 4
-    assert site.asked("/robots.txt") == 1
-    assert min(gaps(site)) >= 0.45, gaps(site)
 
 
 def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:

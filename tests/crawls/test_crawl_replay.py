@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.replies import Reply
 from harness.server import Server
 from harness.server import Site as Served
 from harness.virtual import time
@@ -17,7 +16,7 @@ from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.extensions.httpcache import DummyPolicy
 from scrapy.http import Response
 
-from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster import RobotsForbidden
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
@@ -151,18 +150,6 @@ async def test_what_the_cache_does_not_answer_obeys(
     assert result.errors == {recorded.site.url("/no"): RobotsForbidden}
     assert recorded.site.asked("/robots.txt") == 1
     assert recorded.site.asked("/no") == 1  # when it was recorded
-
-
-async def test_what_the_cache_does_not_answer_is_not_fetched_undecided(recorded: Recorded) -> None:
-    await recorded.record()
-    recorded.store(recorded.copy())
-    recorded.site.robots = Reply(503)
-    result = await recorded.run(KOSTER_UNAVAILABLE="disallow", **PASSED_ON["validated"])
-    assert result.errors == {
-        **dict.fromkeys(recorded.urls, RobotsUnavailable),
-        recorded.site.url("/no"): RobotsForbidden,  # by the last copy
-    }
-    assert recorded.fetched == 0
 
 
 async def test_it_keeps_no_delay_and_says_so(recorded: Recorded) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from harness.crawling import Crawl
-from harness.replies import Reply, Reset
+from harness.replies import Reply
 from harness.server import Server
-from scrapy import Request, signals
+from scrapy import Request
 
 from scrapy_koster.protocol.nametoken import name_token
 
@@ -125,15 +125,6 @@ async def test_warns_of_a_name_for_which_every_page_is_refused(
     assert words or not result.warnings
 
 
-async def test_warns_of_a_name_if_no_page_comes(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.page("/page0", Reset())
-    settings = {"USER_AGENT": COMPATIBLE, "RETRY_ENABLED": False}
-    result = await crawl(urls=site.urls(1), settings=settings)
-    assert len(result.refused) == 1
-    assert ["cannot recognize" in line for line in result.warnings] == [True]
-
-
 # Several names in order: the record of the first that has one is obeyed.
 
 
@@ -184,25 +175,3 @@ async def test_a_parser_that_knows_no_records_stops_the_crawl(crawl: Crawl, serv
     with pytest.raises(ValueError, match="ProtegoRobotParser cannot tell which of the names"):
         await crawl(urls=[site.url("/")], settings=settings)
     assert not site.requests
-
-
-class Reached:
-    """Counts the pages that reach the downloader, as an extension may."""
-
-    urls: ClassVar[set[str]] = set()
-
-    @classmethod
-    def from_crawler(cls, crawler: Any) -> Reached:
-        counting = cls()
-        crawler.signals.connect(counting.reached, signals.request_reached_downloader)
-        return counting
-
-    def reached(self, request: Request) -> None:
-        self.urls.add(request.url)
-
-
-async def test_no_other_receiver_misses_a_signal(crawl: Crawl, server: Server) -> None:
-    """The header of the first page is compared in a handler of it."""
-    settings = {"DOWNLOADER_MIDDLEWARES": {Reached: 543}}
-    result = await crawl(urls=server.site().urls(3), settings=settings)
-    assert set(result.fetched) <= Reached.urls

@@ -216,18 +216,3 @@ async def test_a_redis_that_hangs(server: Server, fleet: Fleet, crawl: Crawl) ->
     log = fleet.end(worker)
     assert each_once(site, 50)
     assert log.count(WARNING) <= 2
-
-
-async def test_a_worker_that_is_interrupted(server: Server, fleet: Fleet, crawl: Crawl) -> None:
-    site, waiting = closed(server), closed(server)
-    other = fleet.start(waiting.urls(1))
-    await fleet.until_written(1)
-    interrupted = fleet.start(site.urls(50))
-    await crawl.until(lambda: fleet.client.scard("fleet:dupefilter") == 51)
-    log = fleet.end(interrupted, signal.SIGINT)
-    assert WARNING not in log
-    site.robots = waiting.robots = OPEN
-    fleet.end(other)
-    assert each_once(site, 50)
-    assert each_once(waiting, 1)
-    assert fleet.left() <= {"fleet:dupefilter"}

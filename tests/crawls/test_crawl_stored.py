@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,21 +38,6 @@ async def test_after_a_run_through_a_dead_proxy_the_next_one_asks_at_once(
     assert second.fetched == (site.url("/"),)
     assert site.asked("/robots.txt") == 1
     assert second.seconds < 1
-
-
-async def test_a_failure_of_an_earlier_run_keeps_its_copy_for_revalidation(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    fresh = {"ETag": '"1"', "Cache-Control": "max-age=1"}
-    settings = {"KOSTER_EXPIRY_MIN_SECS": 0, "KOSTER_IDLE_LIMIT_SECS": 1}
-    site.robots = [Reply(200, RULES, headers=fresh), Reply(503), Reply(304)]
-    for _ in range(2):
-        await crawl(urls=[site.url("/first")], settings=settings)
-        await crawl.sleep(1.5)
-    result = await crawl(urls=[site.url("/first")], settings=settings)
-    assert result.fetched == ()
-    assert result.stats["koster/revalidated"] == 1
 
 
 # A copy belongs to a site and a robot: sites can send each robot an answer of its own.
@@ -101,21 +85,3 @@ async def test_a_file_that_cannot_be_stored_is_no_failure_of_the_storage(
     if kind != "memory":
         await crawl(urls=urls, settings=settings)
         assert [site.asked("/robots.txt") for site in (long, *others)] == [2, 1, 1, 1]
-
-
-async def test_a_crawl_prunes_what_is_old(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    place = place_of("sqlite", tmp_path)
-    settings = {**place.settings(), "KOSTER_EXPIRY_MAX_SECS": 20, "ROBOTSTXT_USER_AGENT": "a"}
-
-    def stored() -> list[str]:
-        with closing(place.open("a")) as storage:
-            return [site.robots_url for site, _ in storage.sites()]
-
-    old, new = sorted((server.site() for _ in range(2)), key=lambda site: site.url("/"))
-    for site in (old, new):
-        site.robots = RULES
-        await crawl(urls=[site.url("/page")], settings=settings)
-        await crawl.sleep(30)
-    assert stored() == [old.url("/robots.txt"), new.url("/robots.txt")]
-    await crawl(urls=[], settings=settings)
-    assert stored() == [new.url("/robots.txt")]

@@ -22,7 +22,6 @@ from scrapy.http import Response
 
 from scrapy_koster import RobotsUnavailable
 from scrapy_koster.crawl.engine.compat import CannotResolveHostError
-from scrapy_koster.crawl.fetching import fetcher
 
 MOMENTS, SOME_MOMENTS = 20, 3
 IDLE_SECS = 1.5
@@ -56,30 +55,6 @@ async def test_a_host_that_does_not_exist_is_given_up_at_once(
     assert f"http://{host}:" in said.replace(": its", ":")
 
 
-class NoProxyFree:
-    """Fails once before a robots.txt is sent."""
-
-    has_failed = False
-
-    def process_request(self, request: Request) -> None:
-        if request.url.endswith("/robots.txt") and not self.has_failed:
-            self.has_failed = True
-            raise ValueError("no proxy is free")
-
-
-async def test_a_host_that_only_a_proxy_knows_is_tried_again(
-    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def unknown(_: str) -> bool:
-        return True
-
-    monkeypatch.setattr(fetcher, "_is_unknown", unknown)
-    site, meta = server.site(), {"proxy": server.proxy().url("")}
-    settings: dict[str, Any] = {**SOON, "DOWNLOADER_MIDDLEWARES": {NoProxyFree: 800}}
-    result = await crawl(urls=[site.url("/")], meta=meta, settings=settings)
-    assert result.fetched == (site.url("/"),)
-
-
 async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server) -> None:
     site, dead = server.site(), server.down()
     urls = [dead.url("/1"), site.url("/"), dead.url("/2")]
@@ -103,15 +78,6 @@ async def test_a_robots_txt_that_hangs_is_fetched_again(crawl: Crawl, server: Se
     assert site.asked("/robots.txt") == 2
 
 
-async def test_the_limit_passes_during_an_attempt(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = [Reply(503), Reply(body="", delay=2.5)]
-    settings: dict[str, Any] = {"KOSTER_DEFER_FIRST_SECS": 0.5, "KOSTER_DEFER_LIMIT_SECS": 1.5}
-    settings |= {"KOSTER_IDLE_LIMIT_SECS": 1.8}
-    result = await crawl(urls=[site.url("/")], settings=settings)
-    assert result.fetched == (site.url("/"),)
-
-
 async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, server: Server) -> None:
     """KOSTER_DEFER_LIMIT_SECS bounds that, and the idle limit begins anew after each page."""
     site, failing = server.site(), server.site(host="127.0.0.2")
@@ -126,34 +92,6 @@ async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, serv
     result = await crawl(urls=urls, settings=settings)
     assert result.refused == ()
     assert len(result.fetched) == 9
-
-
-async def test_a_page_of_another_site_does_not_start_the_waiting_again(
-    crawl: Crawl, server: Server
-) -> None:
-    """After the idle limit, more requests for the dead site are refused at once."""
-    site, dead = server.site(), server.down()
-    refused_at: list[float] = []
-
-    class Follows(RecordingSpider):
-        def page(self, response: Response) -> Any:
-            if response.url.endswith("/more"):
-                began.append(time.monotonic())
-                yield self.ask(dead.url("/2"))
-
-    def feed(spider: RecordingSpider) -> None:
-        if not began and spider.crawler.stats.get_value("koster/deferred/dropped"):
-            spider.crawler.engine.crawl(spider.ask(site.url("/more")))
-            raise DontCloseSpider
-
-    began: list[float] = []
-    running = crawl.start(Follows, urls=[site.url("/1"), dead.url("/1")], settings=SOON)
-    running.crawler.signals.connect(feed, signals.spider_idle)
-    result = await running.result()
-    refused_at.append(time.monotonic())
-    assert sorted(url for url, _ in result.refused) == [dead.url("/1"), dead.url("/2")]
-    assert sorted(result.fetched) == [site.url("/1"), site.url("/more")]
-    assert refused_at[0] - began[0] < IDLE_SECS
 
 
 # In place: pictures, files, and requests of callbacks. They wait for an answer, not for a recovery.

@@ -74,7 +74,9 @@ def kept(fault: SiteFault, place: Place, result: CrawlResult) -> list[str]:
     return wrong
 
 
-async def test_of_sites(crawl: Crawl, server: Server) -> None:
+async def test_a_fault_of_a_site_opens_no_page_and_ends_each_request_once(
+    crawl: Crawl, server: Server
+) -> None:
     placed = [(fault, fault.place(server)) for fault in faults_of_sites.FAULTS]
     with faults_of_sites.resolving():
         results = await crawl.together(
@@ -114,7 +116,9 @@ async def nothing_is_fetched(running: Running, sites: Sequence[Site]) -> None:
 @pytest.mark.parametrize(
     "fault", faults_around.FAULTS, ids=lambda fault: f"{fault.group}: {fault.name}"
 )
-async def test_around(crawl: Crawl, server: Server, tmp_path: Path, fault: AroundFault) -> None:
+async def test_a_fault_around_a_crawl_opens_no_page(
+    crawl: Crawl, server: Server, tmp_path: Path, fault: AroundFault
+) -> None:
     gate = server.gate()
     sites = [server.site() for _ in range(HEALTHY)]
     for site in sites:
@@ -144,13 +148,15 @@ async def test_around(crawl: Crawl, server: Server, tmp_path: Path, fault: Aroun
 @pytest.mark.parametrize(
     "fault", faults_of_crawls.FAULTS, ids=lambda fault: f"{fault.group}: {fault.name}"
 )
-async def test_of_crawls(crawl: Crawl, server: Server, fault: CrawlFault) -> None:
+async def test_a_fault_of_a_crawl_ends_as_promised(
+    crawl: Crawl, server: Server, fault: CrawlFault
+) -> None:
     if scrapy.version_info < (2, 15) and fault.name == "a scheduler that raises NotConfigured":
         pytest.skip("Scrapy 2.14 leaves a timer of its Downloader behind")
     await fault.run(crawl, server)
 
 
-async def test_the_next_crawl(crawl: Crawl, server: Server) -> None:
+async def test_the_next_crawl_is_as_if_nothing_had_failed(crawl: Crawl, server: Server) -> None:
     """What failed in this process has left nothing behind that a crawl would go by."""
     gc.collect()
     site = server.site()
@@ -160,7 +166,7 @@ async def test_the_next_crawl(crawl: Crawl, server: Server) -> None:
     assert sorted(site.pages_asked) == sorted(ALLOWED)
 
 
-def test_the_page_has_the_rows() -> None:
+def test_the_page_has_the_faults_and_results() -> None:
     """`PYTHONPATH=tests python -m harness.faults` writes them."""
     assert shown(text("docs/reliability.md")) == tables()
     assert len(told()) >= 60

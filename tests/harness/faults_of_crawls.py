@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from traceback import format_exception
 from typing import Any, TypeAlias
 
 import pytest
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider
 from scrapy.core.scheduler import Scheduler
-from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
-from typing_extensions import Self
 
-from harness.clocks import JumpingClock
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl
 from harness.replies import Reply
-from harness.server import Server, Site
+from harness.server import Server
 from scrapy_koster import KosterMiddleware, KosterRobotParser, RobotsForbidden, RobotsUnavailable
 
 OPEN = "User-agent: *\nDisallow:\n"
@@ -45,51 +41,6 @@ class CrawlFault:
     name: str
     promised: str
     run: Run
-
-
-# What is fetched while the spider opens.
-
-
-class Opening:
-    """Fetches a page before the crawl begins."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-        self.got: list[str] = []
-        crawler.signals.connect(self.fetch, signal=signals.spider_opened)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
-
-    async def fetch(self) -> None:
-        try:
-            first = Request(self.crawler.settings["FIRST"])
-            self.got.append((await self.crawler.engine.download_async(first)).url)
-        except RobotsUnavailable as error:
-            self.got.append(type(error).__name__)
-
-
-async def _opened(crawl: Crawl, server: Server, robots: Reply) -> tuple[Site, list[str]]:
-    site, first = server.site(), server.site(host="127.0.0.2")
-    first.robots = robots
-    settings = SOON | {"EXTENSIONS": {Opening: 1}, "FIRST": first.url("/first")}
-    result = await crawl(urls=site.urls(3), settings=settings)
-    assert len(result.fetched) == 3
-    opening = result.crawler.get_extension(Opening)
-    assert isinstance(opening, Opening)
-    return first, opening.got
-
-
-async def _opening_slowly(crawl: Crawl, server: Server) -> None:
-    first, got = await _opened(crawl, server, Reply(200, OPEN, delay=1))
-    assert got == [first.url("/first")]
-
-
-async def _opening_of_none(crawl: Crawl, server: Server) -> None:
-    first, got = await _opened(crawl, server, Reply(503))
-    assert got == ["RobotsUnavailable"]
-    assert first.pages_asked == []
 
 
 # What changes between the decision and the sending.
@@ -132,40 +83,6 @@ def _host(path: str, **settings: Any) -> Run:
         assert "put that name into the URL" in str(error)
 
     return run
-
-
-# Links that are filtered.
-
-
-class Linking(RecordingSpider):
-    """Its first page has the links."""
-
-    links: Any = ()
-    meanwhile: Callable[[], object] = staticmethod(lambda: None)
-
-    def page(self, response: Response) -> Iterator[Request]:
-        if response.meta.get("depth", 0) == 0:
-            self.meanwhile()
-            yield from map(self.ask, self.links)
-
-
-async def _links_after_expiry(crawl: Crawl, server: Server) -> None:
-    """The copy that forbids a link has expired when the page is read, and the site fails then."""
-    crawl.clock = clock = JumpingClock()
-    site = server.site()
-    site.robots = ["User-agent: *\nDisallow: /private\n", Reply(503)]
-    links = [site.url("/private"), site.url("/open")]
-    result = await crawl(
-        Linking,
-        urls=[site.url("/")],
-        arguments={"links": links, "meanwhile": lambda: setattr(clock, "ahead", 86_400.0 * 60)},
-        settings={**SOON, "KOSTER_FILTER_LINKS": True},
-    )
-    assert site.pages_asked == ["/"]
-    assert {url: type(error) for url, error in result.refused} == dict.fromkeys(
-        links, RobotsUnavailable
-    )
-    assert "koster/links/filtered" not in result.stats
 
 
 # Parsers with a defect.
@@ -236,22 +153,10 @@ def _not_begun(says: str, **settings: Any) -> Run:
 
 
 _COURSE, _PARTS = "the course of the crawl", "the parts of the crawl"
-_LINKS, _PARSERS = "filtered links (KOSTER_FILTER_LINKS)", "a parser with a defect"
+_PARSERS = "a parser with a defect"
 _NOT_SENT = "refused (RobotsUnavailable) with advice"
 _STOPS = "the crawl stops at the start with a message"
 FAULTS = (
-    CrawlFault(
-        _COURSE,
-        "a page is downloaded while the spider opens: its robots.txt takes 1 s",
-        "the page waits and is fetched; then the crawl begins",
-        _opening_slowly,
-    ),
-    CrawlFault(
-        _COURSE,
-        "a page is downloaded while the spider opens: its robots.txt fails",
-        "refused (RobotsUnavailable) after KOSTER_IDLE_LIMIT_SECS; then the crawl begins",
-        _opening_of_none,
-    ),
     CrawlFault(
         _COURSE,
         "the robots.txt is renewed while pages wait for DOWNLOAD_DELAY",
@@ -269,12 +174,6 @@ FAULTS = (
         'a later middleware sets such a Host header, KOSTER_UNAVAILABLE = "allow"',
         _NOT_SENT,
         _host("/late", KOSTER_UNAVAILABLE="allow"),
-    ),
-    CrawlFault(
-        _LINKS,
-        "the robots.txt has expired when the page is read, and is 503 now",
-        "links are queued, then refused (RobotsUnavailable)",
-        _links_after_expiry,
     ),
     CrawlFault(
         _PARSERS,

@@ -19,47 +19,17 @@ from scrapy_koster import signals, storage
 from scrapy_koster.crawl.config import DEFAULTS
 
 ROOT = Path(__file__).parents[2]
-PROMISED = (
-    "scrapy_koster.Addon",
-    "scrapy_koster.DeferringScheduler",
-    "scrapy_koster.Ground",
-    "scrapy_koster.KosterMiddleware",
-    "scrapy_koster.KosterRobotParser",
-    "scrapy_koster.LinkFilterMiddleware",
-    "scrapy_koster.Preference",
-    "scrapy_koster.RobotsForbidden",
-    "scrapy_koster.RobotsDownloader",
-    "scrapy_koster.RobotsMetaMiddleware",
-    "scrapy_koster.RobotsReport",
-    "scrapy_koster.RobotsSitemapMixin",
-    "scrapy_koster.RobotsUnavailable",
-    "scrapy_koster.Rfc9309RobotParser",
-    "scrapy_koster.Standing",
-    "scrapy_koster.Statement",
-    "scrapy_koster.StrictestRobotParser",
-    "scrapy_koster.Usage",
-    "scrapy_koster.UsageMiddleware",
-    "scrapy_koster.Verdict",
-    "scrapy_koster.storage.Claimed",
-    "scrapy_koster.storage.Claiming",
-    "scrapy_koster.storage.Copy",
-    "scrapy_koster.storage.Failure",
-    "scrapy_koster.storage.Pacing",
-    "scrapy_koster.storage.Pruning",
-    "scrapy_koster.storage.Setting",
-    "scrapy_koster.storage.Site",
-    "scrapy_koster.storage.Storage",
-    "scrapy_koster.storage.StorageError",
-    "scrapy_koster.storage.contract.checks",
-    "scrapy_koster.storage.decoded",
-    "scrapy_koster.storage.encoded",
-    "scrapy_koster.storage.held_secs",
-    "scrapy_koster.storage.site_named",
-    "scrapy_koster.storage.supersedes",
-    "scrapy_koster.storage.memory.MemoryStorage",
-    "scrapy_koster.storage.redis.RedisStorage",
-    "scrapy_koster.storage.sqlite.SQLiteStorage",
-)
+NAMES = """
+    Addon DeferringScheduler Ground KosterMiddleware KosterRobotParser LinkFilterMiddleware
+    Preference RobotsForbidden RobotsDownloader RobotsMetaMiddleware RobotsReport
+    RobotsSitemapMixin RobotsUnavailable Rfc9309RobotParser Standing Statement
+    StrictestRobotParser Usage UsageMiddleware Verdict storage.Claimed storage.Claiming
+    storage.Copy storage.Failure storage.Pacing storage.Pruning storage.Setting storage.Site
+    storage.Storage storage.StorageError storage.contract.checks storage.decoded
+    storage.encoded storage.held_secs storage.site_named storage.supersedes
+    storage.memory.MemoryStorage storage.redis.RedisStorage storage.sqlite.SQLiteStorage
+"""
+PROMISED = [f"scrapy_koster.{name}" for name in NAMES.split()]
 
 
 def test_the_package_offers_what_is_promised() -> None:

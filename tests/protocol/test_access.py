@@ -255,7 +255,9 @@ def test_validators_to_send() -> None:
         pytest.param("http://other.org:99999/", None, id="port out of range"),
     ],
 )
-def test_redirect(status: int, location: str, target: str | None) -> None:
+def test_a_redirect_leads_to_http_or_https_alone(
+    status: int, location: str, target: str | None
+) -> None:
     assert redirect_target(answer(status, location=location)) == target
 
 
@@ -311,7 +313,9 @@ def test_until_when_requests_wait(known: Known, unavailable: Unavailable, secs: 
         pytest.param(7, 1.0, 750, id="jitter only ever adds"),
     ],
 )
-def test_back_off(attempts: int, jitter: float, secs: float) -> None:
+def test_a_failing_site_is_asked_less_and_less_often(
+    attempts: int, jitter: float, secs: float
+) -> None:
     known = replace(FAILED, attempts=attempts - 1)
     assert failed(DOWN, known, jitter=jitter).retry == NOW + secs
 
@@ -323,7 +327,7 @@ def test_back_off(attempts: int, jitter: float, secs: float) -> None:
         pytest.param("86400", 600, id="capped"),
     ],
 )
-def test_retry_after(field: str, secs: float) -> None:
+def test_a_longer_retry_after_is_used(field: str, secs: float) -> None:
     assert failed(answer(503, retry_after=field)).retry == NOW + secs
 
 
@@ -350,7 +354,9 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
         pytest.param(LONE, DISALLOW, Refuse(LONE, NOW + 5), id="disallow"),
     ],
 )
-def test_step(known: Known | None, policy: Policy, expected: Step) -> None:
+def test_what_is_known_of_a_site_decides_what_is_done(
+    known: Known | None, policy: Policy, expected: Step
+) -> None:
     assert next_step(known, now=NOW, policy=policy) == expected
     assert waits(expected) is isinstance(expected, Ask | Defer)
 

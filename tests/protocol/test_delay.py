@@ -127,7 +127,7 @@ def found(delay: Delay | None) -> tuple[float, int] | None:
 
 
 @pytest.mark.parametrize("robot", BY_DRAFT)
-def test_of_a_file(robot: str) -> None:
+def test_the_delay_of_a_file_is_that_of_the_record_that_is_obeyed(robot: str) -> None:
     assert found(delay_of(RobotsTxt(FILE), robot)) == BY_DRAFT[robot]
     assert found(delay_of(Rfc9309(FILE), robot)) == BY_RFC_9309[robot]
     assert found(delay_of(Strictest(FILE), robot)) == BY_RFC_9309[robot]
@@ -202,7 +202,9 @@ def test_the_rules_of_groups_stay() -> None:
         (CrawlDelay.REFUSE, True, True),
     ],
 )
-def test_a_day(choice: CrawlDelay, *, obeys: bool, refuses: bool) -> None:
+def test_a_delay_of_a_day_is_ignored_cut_or_refused(
+    choice: CrawlDelay, *, obeys: bool, refuses: bool
+) -> None:
     pace = Pace(choice=choice, max_secs=60.0)
     day, minute = Delay(86400.0, None), Delay(60.0, None)
     assert pace.obeys is obeys

@@ -18,7 +18,7 @@ from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, Stricte
 from scrapy_koster.protocol.hazard import watch_of
 
 PARSERS = [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser]
-SIZES = [64_000, pytest.param(512_000, marks=pytest.mark.long)]
+SIZES = [16_000, pytest.param(512_000, marks=pytest.mark.long)]
 URLS = [f"http://h{path}" for path in HOSTILE_PATHS]
 ROBOTS = ["figtree", "Mozilla/5.0 (compatible; FigTree/1.0)", "figtree-images, figtree", "oak"]
 

@@ -122,7 +122,7 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
         ),
     ],
 )
-def test_in_one_line(changes: dict[str, Any], said: str) -> None:
+def test_a_verdict_says_why_in_one_line(changes: dict[str, Any], said: str) -> None:
     verdict = replace(FORBIDDEN, **changes)
     may = f"{'allowed' if verdict.allowed else 'forbidden'} by {COPY.url}"
     assert str(verdict) == f"{may if isinstance(verdict.known, Copy) else 'refused'}: {said}"
@@ -198,7 +198,7 @@ IN_JSON: dict[str, Any] = {
         ),
     ],
 )
-def test_in_json(changes: dict[str, Any], differing: dict[str, Any]) -> None:
+def test_a_verdict_says_why_in_json(changes: dict[str, Any], differing: dict[str, Any]) -> None:
     other = replace(FORBIDDEN, **changes)
     verdict = other.to_dict()
     assert verdict == IN_JSON | {"because": other.because()} | differing

@@ -14,7 +14,6 @@ from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import RobotsTxt
-from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Obey
@@ -65,16 +64,6 @@ def counts() -> Counts:
     return Counts(lambda: NOW)
 
 
-def test_a_copy_that_was_redirected_to_and_never_expires(counts: Counts) -> None:
-    url = f"http://b.example/\x1b{'x' * 500}"
-    copy = Copy(url, 200, b"", None, None, 0.0, float("inf"))
-    counts.retrieved(SITE, copy, Retrieval.FETCHED, None)
-    row = row_of(counts)
-    assert row["expires"] == 2**62  # an integer of SQLite has 64 bits
-    assert row["redirect"].startswith("http://b.example/\\x1bxxx")
-    assert len(row["redirect"]) == 300
-
-
 @pytest.mark.parametrize(
     ("reason", "status", "shown", "kind"),
     [
@@ -94,25 +83,6 @@ def test_what_is_dropped_from_a_page_counts_for_its_site(counts: Counts) -> None
     for url in ("http://A.example:80/x", "http://a.example?q=1", "file:///x"):
         counts.dropped(Response(url), "noindex")
     assert counts.tally.rows["site"] == {("http://a.example",): {"noindex": 2}}
-
-
-def test_the_record_that_is_obeyed(counts: Counts) -> None:
-    names = (b"\x1b" + b"x" * 100, b"b", b"c", b"d")
-    agents = [Line(3 + n, b"user-agent", name) for n, name in enumerate(names)]
-    rules = [Line(7, b"disallow", b"/"), Line(8, b"crawl-delay", b"2.5")]
-    counts.read(SITE, replace(copy_of(), cut_bytes=9), Record(agents, rules), ())
-    shown = "\\x1b" + "x" * 33 + "..., b, c"
-    assert row_of(counts) == {"record_line": 3, "record": shown, "delay": "2.5", "cut": 1}
-
-
-def test_what_is_long_is_cut(counts: Counts) -> None:
-    rule = Line(2, b"disallow", b"/\x1b" + b"x" * 500)
-    url = f"{NAME}/{'x' * 500}"
-    counts.refused(Request(url), replace(FORBIDDEN, rule=rule))
-    [(_, _, text, _)] = counts.tally.rows["rule"]
-    assert text.startswith("Disallow: /\\x1bxxx")
-    assert len(text) == 200
-    assert sampled(counts) == {("rule", 2): [url[:297] + "..."]}
 
 
 def test_samples_are_chosen_by_chance(counts: Counts) -> None:

@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 from harness import forks
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.reports import database_of
 from harness.server import Server, Site
-from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from scrapy_koster import KosterMiddleware
@@ -111,70 +110,13 @@ async def test_equal_to_the_stats_and_to_the_servers(
     assert result.logged(30, "scrapy_koster.report.extension") == []
 
 
-@pytest.mark.parametrize(
-    "parser",
-    [
-        "scrapy_koster.StrictestRobotParser",
-        "scrapy.robotstxt.ProtegoRobotParser",
-    ],
-)
-async def test_an_obeyed_record_is_one_by_each_parser(
-    crawl: Crawl, server: Server, tmp_path: Path, parser: str
-) -> None:
-    site, other = server.site(), server.site()
-    site.robots, other.robots = RULES, "User-agent: other\nDisallow: /\n"
-    settings = {**QUICK, "KOSTER_REPORT": str(tmp_path / "page.html"), "KOSTER_PARSER": parser}
-    result = await crawl(urls=[site.url("/page"), other.url("/page")], settings=settings)
-    because = read(database_of(result.crawler)).allowed_because
-    is_foreign = not parser.startswith("scrapy_koster")
-    assert because["by its rules"] == 1 + is_foreign
-    assert because["no record for this robot"] == 1 - is_foreign
-
-
-class PageSpider(RecordingSpider):
-    def page(self, response: Response) -> Any:
-        yield {"url": response.url}
-        yield self.ask(response.urljoin("/next"))
-
-
-async def test_what_a_site_comes_to(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    site = server.site()
-    site.robots = f"{RULES}\nDisallow: /*.pdf\n"
-    site.page("/meta", Reply(200, '<meta name="robots" content="none">', headers=HTML))
-    urls = [site.url("/meta"), *site.urls(9, "/no/{}")]
-    settings = {**QUICK, "KOSTER_REPORT": str(tmp_path / "page.html")}
-    result = await crawl(PageSpider, urls=urls, settings=settings)
-    database = database_of(result.crawler)
-    [row] = sites_in(database).values()
-    known = {name: row[name] for name in ("record_line", "record", "delay", "status")}
-    assert known == {
-        "record_line": 1, "record": "*", "delay": "5", "status": 200
-    }  # fmt: skip
-    assert (row["nofollow"], row["noindex"]) == (1, 1)
-    with reading(database) as connection:
-        sampled = connection.execute("SELECT url FROM sample WHERE kind = 'rule'").fetchall()
-    assert len(sampled) == 5
-    assert {url for (url,) in sampled} < set(site.urls(9, "/no/{}"))
-
-
-async def test_dry_run(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    site = server.site()
-    site.robots = RULES
-    settings = {"KOSTER_REPORT": str(tmp_path / "page.html"), "KOSTER_DRY_RUN": True}
-    result = await crawl(urls=[site.url("/no"), site.url("/yes")], settings=settings)
-    numbers = read(database_of(result.crawler))
-    assert numbers.about["dry_run"] == 1
-    assert numbers.refused["rule"] == result.stats["koster/dry_run/forbidden"] == 1
-    assert "This was a dry run" in (tmp_path / "page.html").read_text()
-
-
 def test_its_extension_has_to_be_in_the_crawl(tmp_path: Path) -> None:
     settings = {"ROBOTSTXT_OBEY": True, "KOSTER_REPORT": str(tmp_path / "page.html")}
     with pytest.raises(ValueError, match="to EXTENSIONS, or use the add-on"):
         KosterMiddleware.from_crawler(get_crawler(settings_dict=settings))
 
 
-def test_csv(tmp_path: Path) -> None:
+def test_a_csv_cell_is_no_formula(tmp_path: Path) -> None:
     tally, writer = Tally(), Writer(str(tmp_path / "report.sqlite3"))
     tally.put("site", "http://a.example", outcome=1, fetched=0, expires=60, record="=cmd()")
     writer.write(tally)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from harness.reports import (
     row,
     sample,
     site_named,
-    written,
 )
 
 from scrapy_koster.protocol.exchange import digest_of
@@ -75,18 +73,6 @@ def test_each_table_sorts_by_each_column_and_filters(page_file: Path, opened: Op
         assert "0 of" in page.locator(f"section[data-name={name}] [role=status]").text_content()
 
 
-def test_the_state_stands_in_the_fragment(page_file: Path, opened: Open) -> None:
-    page = opened(page_file)
-    page.fill("#q-sites", "site1")
-    sort_by(page, "sites", 0)
-    fragment = page.evaluate("location.hash")
-    before = rows(page, "sites")
-    again = opened(page_file, fragment)
-    assert rows(again, "sites") == before
-    assert again.input_value("#q-sites") == "site1"
-    assert [row[0] for row in before] == sorted(row[0] for row in before)
-
-
 def test_a_site_opened(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     site = site_named(1)
@@ -120,19 +106,6 @@ def test_by_keyboard_alone(page_file: Path, opened: Open) -> None:
     page.locator("section[data-name=rules] thead button").first.focus()
     page.keyboard.press("Enter")
     assert page.locator("section[data-name=rules] thead th").first.get_attribute("aria-sort")
-
-
-def test_print(page_file: Path, opened: Open, tmp_path: Path) -> None:
-    page = opened(page_file)
-    page.emulate_media(media="print")
-    for hidden in ("nav", "#q-sites", "td.minor"):
-        assert not page.locator(hidden).first.is_visible()
-    for shown in (".tile", "figure svg", "section[data-name=rules] tbody tr"):
-        assert page.locator(shown).first.is_visible()
-    page.pdf(path=tmp_path / "page.pdf", format="A4")
-    width = page.evaluate("document.documentElement.scrollWidth")
-    page.set_viewport_size({"width": 690, "height": 900})  # of A4 without margins
-    assert page.evaluate("document.documentElement.scrollWidth") <= 690 < width
 
 
 def test_without_javascript(page_file: Path, opened: Open) -> None:
@@ -175,20 +148,6 @@ def test_the_first_screen_answers_in_this_order(page_file: Path, opened: Open) -
     assert tables(page) == ["why", "closed", "rules", "starts", "hazards", "looser", "sites"]
 
 
-def test_a_table_is_exported(page_file: Path, opened: Open, tmp_path: Path) -> None:
-    page = opened(page_file)
-    page.fill("#q-rules", "site1")
-    with page.expect_download() as download:
-        page.locator("section[data-name=rules]").get_by_role("button", name="Export CSV").click()
-    assert download.value.suggested_filename == "rules.csv"
-    download.value.save_as(tmp_path / "rules.csv")
-    with (tmp_path / "rules.csv").open(newline="") as lines:
-        head, *found = list(csv.reader(lines))
-    assert head == ["refused", "site", "line", "text", "sample"]
-    assert found == rows(page, "rules")
-    page.locator("section[data-name=hazards]").get_by_role("button", name="Export CSV").focus()
-
-
 HOSTILE = (
     "</script><script>alert(1)</script>",
     "<img src=x onerror=alert(2)>",
@@ -224,16 +183,3 @@ def test_hostile_text_does_nothing(tmp_path: Path, opened: Open) -> None:
         page.keyboard.press("Escape")
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 2
-
-
-def test_compared(tmp_path: Path, opened: Open) -> None:
-    before = every_kind()
-    row(before, "http://closed.example")["outcome"] = 1
-    row(before, "http://gone.example")["outcome"] = 1
-    refused(before, site_named(7), 9, "Disallow: /old", 1)
-    old = written(tmp_path / "old.sqlite3", before)
-    page = opened(page_of(tmp_path, every_kind(), against=str(old)))
-    assert ["http://closed.example", "closed", "obeyed", "restricted"] in rows(page, "changes")
-    assert [site_named(7), "9", "Disallow: /old", "1", ""] in rows(page, "changed_rules")
-    counts = page.locator("#compared .tile").all_inner_texts()
-    assert sorted(text.split("\n")[-1] for text in counts) == ["0"] * 4 + ["1"] * 3
