@@ -62,7 +62,7 @@ LOOP_TESTS ?=
 # What cannot: settings, texts, what an answer means, and crawls in processes with a reactor of their own.
 ONE_LOOP := $(addprefix --ignore=tests/,$(addsuffix .py,crawl/test_addon crawl/test_config \
 	crawl/test_spidermiddleware project/test_readme project/test_recipes crawls/test_first_crawl \
-	crawls/test_wire $(addprefix crawls/test_crawl_,access html jobdir log missing parsers robot \
+	crawls/test_wire $(addprefix crawls/test_crawl_,access html log missing parsers robot \
 	scrapy_redis stored ways_past)))
 # Twisted's own reactor has the HTTP client and the timers of the asyncio reactor.
 OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _start.py _waiting.py)

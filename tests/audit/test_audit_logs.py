@@ -22,7 +22,6 @@ from scrapy_koster.audit.judging import Files, Version, method_and_path
 from scrapy_koster.audit.result import Result
 from scrapy_koster.audit.textlines import nginx_format
 from scrapy_koster.audit.times import seconds_of
-from scrapy_koster.protocol.wording import utc
 
 ONE = (Version("robots.txt", float("-inf"), FIRST),)
 RUDE = "rudebot/1.0"
@@ -141,25 +140,6 @@ def test_logs_of_one_server_in_any_order() -> None:
     together = judged(written(hits))
     Random(1).shuffle(parts)
     assert judged(*parts) == together
-
-
-@pytest.mark.slow
-def test_a_line_that_is_late_is_judged_all_the_same() -> None:
-    hits = [Hit(BEGAN + n, RUDE, "/") for n in range(5_000)]
-    late = [Hit(BEGAN + 5, RUDE, "/private/late"), Hit(BEGAN - 5, RUDE, "/robots.txt")]
-    late += [Hit(BEGAN + 7, "latebot/1", "/")]
-    log = written([*hits, Hit(BEGAN + 5_000, RUDE, "/robots.txt"), *late, *rude(1)])
-    robot, other = judged(log)["robots"]
-    assert (robot["violations"], robot["requests"]) == (2, 5_004)
-    assert other["first"] == other["last"] == utc(BEGAN + 7)
-    assert robot["asked"]["first"] == robot["first"] == utc(BEGAN - 5)
-    assert robot["speed"]["gap_secs"] == {"p10": 1, "p50": 1, "p90": 1}
-    # Not by a copy that was fetched later: the one before may have allowed it.
-    hits[200] = Hit(BEGAN + 200, RUDE, "/robots.txt")
-    log = written([*hits, Hit(BEGAN + 150, RUDE, "/private/late")])
-    versions = Version("old", float("-inf"), b""), Version("new", BEGAN + 100, FIRST)
-    [robot] = audited(log, versions=versions)["robots"]
-    assert (robot["violations"], robot["in_grace"]) == (0, 1)
 
 
 @pytest.mark.parametrize(

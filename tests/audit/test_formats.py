@@ -169,27 +169,6 @@ def test_the_client_and_the_virtual_host(line: str, client: str, host: str) -> N
     assert (found.decode(), of.decode().removeprefix("-")) == (client, host)
 
 
-@pytest.mark.parametrize(
-    ("request_line", "is_ours"),
-    [
-        ("GET http://www.fict.org/private/ HTTP/1.1", True),
-        ("get HTTPS://x:y@WWW.Fict.org:443 HTTP/2.0", True),
-        ("GET /?http://other.example/ HTTP/1.1", True),
-        ("GET /a http://other.example/ HTTP/1.1", True),
-        ("-", True),
-        ("GET http://www.fict.org:8080/private/ HTTP/1.1", False),
-        ("GET http://www.fict.org.other.example/private/ HTTP/1.1", False),
-        ("POST http://other.example?www.fict.org HTTP/1.1", False),
-        ("CONNECT other.example:443 HTTP/1.1", False),
-    ],
-)
-@pytest.mark.parametrize("start", ["192.0.2.7 - -", "www.fict.org:80 192.0.2.7 - -"])
-def test_the_host_of_a_request_line(start: str, request_line: str, is_ours: bool) -> None:
-    line = f'{start} [18/Nov/2026:11:06:40 +0000] "{request_line}" 200 12\n'
-    found = audited(line.encode(), versions=ONE, site=site_of("http://www.fict.org"))
-    assert (found["unread"], found["elsewhere"]) == (0, not is_ours)
-
-
 NO_VISITS = {
     "an app's": as_lines({"time": "2026-11-18T11:06:40Z", "level": "info", "msg": "started"}),
     "without a request": as_lines({"ts": 1795000000, "request": "", "status": 200}),

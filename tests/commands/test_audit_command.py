@@ -161,17 +161,6 @@ def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:
     assert "no line is of https://c.example. The log is of b.example:80, www.fict" in of_none.err
 
 
-def test_published_ranges(robots: Robots, log: Path, tmp_path: Path) -> None:
-    (tmp_path / "rudebot.json").write_text('{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}')
-    (tmp_path / "ours").write_text("192.0.2.0/24\n")
-    ran = robots("audit", "--robots", "robots.txt", "--ranges", "rudebot.json", log)
-    assert "rudebot (unverified)" in ran.out
-    assert "not from the published addresses" in ran.out
-    ours = ["--ranges", "rudebot.json", "--ranges", "rudebot=ours"]
-    [found] = robots("audit", "--robots", "robots.txt", "--json", *ours, log).objects
-    assert [(robot["name"], robot["verified"]) for robot in found["robots"]] == [("rudebot", True)]
-
-
 def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
     """Ctrl-C also works while the audit waits for more data from a pipe."""
     code = (

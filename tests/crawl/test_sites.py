@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import logging
-import tracemalloc
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 from harness.clocks import JumpingClock, set_clock, sleep
-from harness.crawling import Crawl
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
@@ -135,56 +131,3 @@ def test_a_url_without_a_path_is_not_cut_short(driven: Callable[..., Driven], sh
 
 
 # Waiting.
-
-
-# Memory.
-
-BATCH, EVERY = 100, 1_000
-ROOM_BYTES = 1_000_000
-
-
-def answer_by_turns(site: Site, stale: Copy | None) -> Answer | NoAnswer:
-    """Of ten sites seven have rules, one has none, one is closed and one is down."""
-    number = int(site.host.removeprefix("s").partition(".")[0])
-    match number % 10:
-        case 7:
-            return Answer(site.robots_url, 404, {})
-        case 8:
-            return Answer(site.robots_url, 403, {})
-        case 9:
-            return NoAnswer("gone")
-        case _:
-            body = RULES + b"# %d\n" % number
-            return Answer(site.robots_url, 200, {"etag": f'"{number}"'}, body)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("storage", [MEMORY, SQLITE], ids=["memory", "sqlite"])
-async def test_memory_is_flat(
-    driven: Callable[..., Driven],
-    crawl: Crawl,
-    caplog: pytest.LogCaptureFixture,
-    storage: str,
-) -> None:
-    """Beyond the room for files, a site keeps a record of less than 1 kB."""
-    sites = 3_000
-    caplog.set_level(logging.WARNING)  # what it would keep is not ours
-    driver = driven(
-        answer_by_turns,
-        KOSTER_MEMORY_BYTES=ROOM_BYTES,
-        KOSTER_STORAGE=storage,
-        KOSTER_DEFER_LIMIT_SECS=0,
-    )
-    used = []
-    tracemalloc.start()
-    for first in range(0, sites, BATCH):
-        urls = [f"http://s{number}.example/page" for number in range(first, first + BATCH)]
-        await crawl.together(*map(driver.wait, urls))
-        driver.asked.clear()
-        if not (first + BATCH) % EVERY:
-            gc.collect()
-            used.append(tracemalloc.get_traced_memory()[0])
-    tracemalloc.stop()
-    await driver.sites.close()
-    assert driver.stats.get_value("koster/storage/miss") == sites
-    assert (used[-1] - used[0]) / (sites - EVERY) < 1000

@@ -217,23 +217,3 @@ async def test_a_folder_that_cannot_be_written_is_one_warning(crawl: Crawl, serv
     assert "/proc/nothing" in warnings(result)[0]
     assert result.stats["koster/archive/error"] == 3
     assert {verdict.to_dict()["record_id"] for verdict in result.verdicts} == {None}
-
-
-async def test_a_fleet_has_each_robots_txt_once(crawl: Crawl, server: Server, folder: Path) -> None:
-    """A copy that another worker has stored can be followed to its record."""
-    sites = [server.site() for _ in range(4)]
-    for number, site in enumerate(sites):
-        site.robots = RULES + f"Disallow: /{number}\n"
-    urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
-    results = await crawl.together(*(crawl(urls=[*urls[n:], *urls[:n]]) for n in (0, 4)))
-    assert {site.asked("/robots.txt") for site in sites} == {1}
-    assert kinds(folder)["response"] == len(sites)
-    assert kinds(folder)["resource"] == 0
-    assert kinds(folder)["metadata"] == len(sites) * len(results)
-    records = {record.headers["WARC-Record-ID"]: record for record in read(folder)}
-    for result in results:
-        assert len(result.verdicts) == len(sites)
-        for verdict in result.verdicts:
-            told = verdict.to_dict()
-            record = records[told["record_id"]]
-            assert record.headers["WARC-Payload-Digest"] == told["digest"]

@@ -8,11 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 from harness.crawling import Crawl, Robots
-from harness.replies import Reply, redirect
+from harness.replies import Reply
 from harness.server import Server, Site
-from scrapy import Request, signals
-from scrapy.exceptions import IgnoreRequest
-from scrapy.http import Response
+from scrapy import signals
 
 RULES = "User-agent: *\nDisallow: /private\n"
 FORBIDDEN = "robotstxt_forbidden"
@@ -51,24 +49,6 @@ async def test_an_outage_is_named(
     result = await crawl(urls=urls, settings=settings)
     assert result.finish_reason == "robotstxt_unavailable"
     result = await crawl(urls=[*urls, site.url("/open")], settings=settings)
-    assert result.finish_reason == "finished"
-
-
-class Dropping:
-    def process_response(self, request: Request, response: Response) -> Response:
-        if request.url.endswith("/a"):
-            raise IgnoreRequest("dropped by the project")
-        return response
-
-
-@pytest.mark.parametrize("page", ["a page", redirect("/a")])
-async def test_a_page_that_does_not_arrive_was_not_forbidden(
-    crawl: Crawl, site: Site, page: str | Reply
-) -> None:
-    """Another middleware drops it, or it redirects to itself."""
-    site.page("/a", page)
-    middlewares = {"DOWNLOADER_MIDDLEWARES": {Dropping: 800} if isinstance(page, str) else {}}
-    result = await crawl(urls=[site.url("/a"), site.url("/private")], settings=middlewares)
     assert result.finish_reason == "finished"
 
 

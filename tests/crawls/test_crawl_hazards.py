@@ -183,14 +183,3 @@ async def test_what_rfc_9309_allows_and_the_reading_refuses(
     assert read(report.database).totals["stricter"] == stricter
     page = (tmp_path / "page.html").read_text()
     assert (f"Refused, although RFC 9309 allows them: {stricter}" in page) is bool(stricter)
-
-
-async def test_stricter_in_a_dry_run_and_for_links(crawl: Crawl, server: Server) -> None:
-    """Counted like refusals; a status, an override and a delay are no reading of the rules."""
-    site, closed = server.site(), server.site()
-    site.robots, closed.robots = SECTION, Reply(403)
-    urls = [site.url("/a"), site.url("/b"), closed.url("/")]
-    result = await crawl(urls=urls, settings={"KOSTER_DRY_RUN": True})
-    assert result.stats["koster/dry_run/forbidden"] == 3
-    assert result.stats["koster/stricter/urls"] == 1
-    assert any("Would refuse 1 page that RFC 9309 allows" in line for line in result.logged())

@@ -18,7 +18,6 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from scrapy_koster import RobotsForbidden, RobotsReport, RobotsUnavailable
-from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.numbers import read
 
 QUICK = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.5}
@@ -73,33 +72,6 @@ async def test_an_ordinary_page(
     assert len(result.fetched) == fetched
     assert [type(each) for _, each in result.refused] == ([error] if error else [])
     assert html_stats(result) == {"koster/html/pages": site.asked("/robots.txt")}
-
-
-async def test_disallowed(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    bodies = {"an HTML page": HTML, "a challenge page (Anubis)": CHALLENGES["Anubis"]}
-    sites = {what: server.site() for what in bodies}
-    for what, site in sites.items():
-        site.robots = page(bodies[what])
-    settings = {"KOSTER_HTML_ROBOTSTXT": "disallow", "KOSTER_REPORT": f"{tmp_path}/r.html"}
-    urls = [site.url(path) for site in sites.values() for path in ("/", "/robots.txt")]
-    for _ in range(2):  # the second has it from the storage
-        result = await crawl(urls=urls, settings=settings)
-        assert {verdict.ground for verdict in result.verdicts} == {Ground.HTML}
-        because = {verdict.url: verdict.because() for verdict in result.verdicts}
-        for what, site in sites.items():
-            assert site.pages_asked == []
-            assert because[site.url("/")] == (
-                f"its robots.txt answered 200 with {what}, which closes the site"
-                " (KOSTER_HTML_ROBOTSTXT)"
-            )
-            said = f"answers HTTP 200 with {what}, {site.url('/robots.txt')}, so no page"
-            assert sum(said in line for line in announced(result)) == 1
-        assert result.stats["koster/forbidden/html"] == 2
-        report = result.crawler.get_extension(RobotsReport)
-        assert report is not None
-        numbers = read(report.database)
-        assert numbers.refused["html"] == numbers.closed == 2
-        assert numbers.outcomes["restricted"] == 2
 
 
 class Renders:

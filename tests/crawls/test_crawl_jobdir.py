@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import logging
-import os
-import random
-import signal
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider, Running
-from harness.jobs import ALL, FOLLOWED, OPEN, Job
 from harness.replies import Reply
 from harness.server import Server, Site
 
-
-@pytest.fixture
-def job(tmp_path: Path, crawl: Crawl) -> Iterator[Job]:
-    job = Job(tmp_path, crawl)
-    yield job
-    job.end_all()
+OPEN = Reply(body="User-agent: *\nDisallow: /no\n")
 
 
 @pytest.fixture
@@ -30,80 +20,6 @@ def jobdir(tmp_path: Path) -> dict[str, Any]:
     """Settings of a crawl that a next run resumes."""
     jobdir = str(tmp_path / "job")
     return {"JOBDIR": jobdir, "KOSTER_DEFER_FIRST_SECS": 0.5, "KOSTER_DEFER_MAX_SECS": 0.5}
-
-
-PAGES = 200
-KILLED_RUNS = int(os.environ.get("KILLED_RUNS", "4"))
-
-
-@pytest.mark.long
-@pytest.mark.bound(120)
-@pytest.mark.parametrize("run", range(KILLED_RUNS))
-async def test_what_is_parked_survives_kill_9_at_any_time(
-    job: Job, server: Server, crawl: Crawl, run: int
-) -> None:
-    """None is lost and none is fetched twice, whichever way they came."""
-    secs, site = random.Random(run).uniform(0, 4), server.site()
-    site.robots = Reply(503)
-    process = job.start(site.urls(PAGES), start=FOLLOWED if secs > 2 else ALL)
-    await job.until_parked()
-    await crawl.sleep(secs)
-    job.end(process, signal.SIGKILL)
-    assert site.pages_asked == []
-    site.robots = OPEN
-    log = job.run([])
-    assert f"when the last run ended, and wait again: {PAGES}" in log
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(PAGES))
-    assert "wait again: " not in job.run([])
-    assert len(site.pages_asked) == PAGES
-
-
-@pytest.mark.parametrize(
-    "start",
-    [pytest.param(ALL, id="start"), pytest.param(FOLLOWED, id="followed", marks=pytest.mark.long)],
-)
-async def test_stopped_resumed_and_killed_while_parked(
-    job: Job, server: Server, crawl: Crawl, start: str
-) -> None:
-    """In between they were in Scrapy's own queue on disk, which a kill leaves as it was."""
-    site = server.site()
-    site.robots = ""
-    site.pages(Reply(body="page", delay=0.5))
-    few: dict[str, Any] = {
-        "CONCURRENT_REQUESTS": 2,
-        "KOSTER_EXPIRY_SECS": 1,
-        "KOSTER_EXPIRY_MIN_SECS": 0,
-    }
-    process = job.start(site.urls(20), start=start, **few)
-    await crawl.until(lambda: site.pages_asked)
-    site.robots = Reply(503)
-    job.end(process, signal.SIGINT)
-    asked = site.asked("/robots.txt")
-    process = job.start([], **few)
-    await job.until_parked()
-    await crawl.until(lambda: site.asked("/robots.txt") > asked)
-    await crawl.sleep(0.2)  # else its claim outlives it by KOSTER_TIMEOUT_SECS and 5 s
-    job.end(process, signal.SIGKILL)
-    site.robots = OPEN
-    site.pages(Reply(body="page"))
-    job.run([])
-    pages = Counter(site.pages_asked)
-    assert set(pages) == {f"/page{n}" for n in range(20)}
-    assert set(pages.values()) == {1}
-
-
-async def test_start_urls_that_wait_already_are_not_fetched_twice(
-    job: Job, server: Server, crawl: Crawl
-) -> None:
-    """A spider yields them in each run."""
-    site = server.site()
-    site.robots = Reply(503)
-    process = job.start(site.urls(20))
-    await job.until_parked()
-    job.end(process, signal.SIGKILL)
-    site.robots = OPEN
-    job.run(site.urls(21))
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(21))
 
 
 class Unpickled(RecordingSpider):
@@ -144,23 +60,6 @@ async def test_what_cannot_be_written_is_lost_alone(
     site.robots = OPEN
     await crawl(settings=jobdir)
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in (0, 2, 4))
-
-
-async def test_a_disk_that_becomes_full_is_one_warning(
-    job: Job, server: Server, crawl: Crawl
-) -> None:
-    """Once all of them wait: before, Scrapy's own queue could write nothing either."""
-    site = server.site()
-    site.robots = Reply(503)
-    full = "resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))"
-    process = job.start(site.urls(50), parked=full)
-    await job.until_parked()
-    asked = site.asked("/robots.txt")
-    await crawl.until(lambda: site.asked("/robots.txt") > asked + 1)
-    site.robots = OPEN
-    log = job.end(process)
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(50))
-    assert log.count("Waiting requests are kept in memory only, and lost if this process is") == 1
 
 
 @BY

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.crawling import Crawl, RecordingSpider
 from harness.fleet import closed_clients, of_scrapy_redis
-from harness.jobs import Crawls
 from harness.redis_server import RedisServer, redis_server
 from harness.replies import Reply
 from harness.server import Server, Site
@@ -53,11 +53,13 @@ PAGES = 200
 QUICK = {"REST_SECS": 1.0}
 
 
-class Fleet(Crawls):
-    """Workers over one Redis."""
+class Fleet:
+    """Workers over one Redis, each a process of its own."""
 
     def __init__(self, redis: RedisServer, folder: Path, crawl: Crawl) -> None:
-        super().__init__(folder, crawl)
+        self.folder = folder
+        self._crawl = crawl
+        self._processes: list[subprocess.Popen[str]] = []
         self.redis = redis
         self.client = redis.client(decode_responses=True)
 
@@ -76,7 +78,24 @@ class Fleet(Crawls):
                 **settings,
             },
         )
-        return self.start_script(code)
+        script = self.folder / f"crawl{len(self._processes)}.py"
+        script.write_text(code)
+        self._processes.append(forks.start(script, cwd=self.folder))
+        return self._processes[-1]
+
+    def end(self, process: subprocess.Popen[str], sent: signal.Signals | None = None) -> str:
+        """Wait for its end; return its log."""
+        if sent is not None:
+            process.send_signal(sent)
+        _, log = process.communicate(timeout=forks.ENDS_SECS)
+        assert process.returncode == (-9 if sent is signal.SIGKILL else 0), log
+        return log
+
+    def end_all(self) -> None:
+        """Whatever a test that failed has left."""
+        for process in self._processes:
+            process.kill()
+            process.communicate()
 
     def written(self) -> int:
         """How many requests are parked."""

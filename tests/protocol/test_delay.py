@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.checker.syntax import check
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import (
     CrawlDelay,
@@ -181,14 +180,6 @@ def test_the_delay_of_another_robot(
         assert record is not None
         listed = longest_delay(record.rules)
         assert (listed and listed.secs) == secs
-
-
-def test_the_rules_of_groups_stay() -> None:
-    body = (AHREFS + "\nUser-agent: *\nDisallow: /x").encode()
-    for robot in ("ahrefsbot", "fig"):
-        assert not Rfc9309(body).allowed("http://h/x", robot)
-    [code] = [each.check.code for each in check(body, 10) if "RFC 9309" in each.check.title]
-    assert code == "K033"
 
 
 # What a crawl makes of it.

@@ -239,14 +239,6 @@ def test_the_first_spelling_that_is_forbidden_decides() -> None:
     assert verdict.to_dict()["sent_as"] == f"{SITE}/org/plans.html;y"
 
 
-def test_both_standards_have_their_say() -> None:
-    body = BODY + b"Disallow: /*.pdf$\n"
-    by_both = judged("/org/plans.html", Obey(COPY, 0), Strictest(body))
-    assert by_both.because() == f"{LINE}; draft 3.2.2, RFC 9309 2.2.2"
-    by_one = judged("/a.pdf", Obey(COPY, 0), Strictest(body))
-    assert (by_one.standard, by_one.line, by_one.also) == (Standard.RFC_9309, 4, None)
-
-
 @pytest.mark.parametrize(("path", "allowed"), [("/", True), ("/org/plans.html", False)])
 def test_a_parser_that_cannot_tell_why_decides_too(path: str, allowed: bool) -> None:
     verdict = judged(path, Obey(COPY, 0), YesOrNo())
@@ -307,17 +299,6 @@ def test_a_delay_without_a_line() -> None:
     assert verdict.ruling is verdict
     told = verdict.to_dict()
     assert (told["standard"], told["crawl_delay"]["line"]) == (None, None)
-
-
-@pytest.mark.parametrize("delay", [SLOW, Delay(90.5, None)], ids=["a line", "no line"])
-@pytest.mark.parametrize(
-    "parser", [RobotsTxt(BODY), YesOrNo()], ids=lambda parser: type(parser).__name__
-)
-def test_what_the_rules_forbid_is_forbidden_by_them(parser: object, delay: Delay) -> None:
-    verdict = judged("/org/plans.html", Obey(COPY, 0), parser, too_long=delay)
-    assert verdict == judged("/org/plans.html", Obey(COPY, 0), parser)
-    assert not verdict.allowed
-    assert verdict.delay is None
 
 
 @pytest.mark.parametrize(

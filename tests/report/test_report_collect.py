@@ -21,9 +21,7 @@ from harness.server import Server, Site
 from scrapy.utils.test import get_crawler
 
 from scrapy_koster import KosterMiddleware
-from scrapy_koster.protocol.access import Copy
 from scrapy_koster.report.database import DatabaseError, Writer, reading
-from scrapy_koster.report.files import files_of
 from scrapy_koster.report.numbers import Numbers, csv_lines, read
 from scrapy_koster.report.tally import ALLOWED, Tally
 
@@ -202,30 +200,3 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     assert rule["refused"] == numbers["requests"]["refused"]["rule"] > 0
     page = (tmp_path / "page.html").read_text()
     assert "The crawl had not finished when this page was made" in page
-
-
-@pytest.mark.parametrize(
-    ("parser", "codes"),
-    [
-        ("KosterRobotParser", {"K042", "K049"}),
-        ("Rfc9309RobotParser", set()),
-        ("StrictestRobotParser", {"K042", "K049"}),
-    ],
-)
-async def test_the_findings_are_by_the_reading_of_the_crawl(
-    crawl: Crawl, server: Server, tmp_path: Path, parser: str, codes: set[str]
-) -> None:
-    """By RFC 9309, later rules have an effect, and "*" is no ordinary character."""
-    site, empty = server.site(), server.site()
-    rules = "User-agent: *\nAllow: /\nDisallow: /*.gif\nDisallow: /private\n"
-    site.robots, empty.robots = rules, ""
-    settings = {"KOSTER_REPORT": str(tmp_path / "page.html")}
-    settings["KOSTER_PARSER"] = f"scrapy_koster.{parser}"
-    result = await crawl(urls=[site.url(), empty.url()], settings=settings)
-    numbers = read(database_of(result.crawler))
-    row: Any = {"site": "x", "bytes": 1, "digest": ""}
-    copy = Copy(site.url(), 200, rules.encode(), None, None, 0, 1)
-    file = files_of([row], lambda _: copy, "fig", numbers.about["reading"])["x"]
-    assert {code for code, *_ in file["findings"]} & {"K042", "K049", "K052"} == codes
-    assert file["lit"] == [1, 2, 3, 4]
-    assert numbers.allowed_because["a robots.txt without rules"] == 1

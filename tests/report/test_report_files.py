@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sqlite3
 import time
 from pathlib import Path
@@ -15,7 +14,6 @@ from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.reports import database_of
 from harness.server import Server
-from harness.virtual import TIME
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.robotstxt import ProtegoRobotParser
@@ -32,11 +30,6 @@ DAY = 86400.0
 SITE = Site("http", "a.example", 80)
 RULES = "User-agent: *\nDisallow: /no\n"
 FILE = Copy("http://a.example/robots.txt", 200, b"User-agent: *\n", None, None, 0.0, 1e10)
-
-
-class NamedSpider(RecordingSpider):
-    name = "my spider/ü.1"
-    report_title = "All\x1b figs"
 
 
 def crawler_of(spider: type[RecordingSpider] = RecordingSpider, **settings: Any) -> Crawler:
@@ -70,21 +63,6 @@ async def test_ten_of_a_spider_are_kept_and_those_of_a_day(
     assert left == {*kept, Path(database_of(result.crawler))}
     for path in gone:
         assert list(path.parent.glob(f"{path.name}*")) == []
-
-
-async def test_a_report_names_its_crawl(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    before = int(TIME.epoch())
-    given = {"KOSTER_REPORT": str(tmp_path / "page.html"), "ROBOTSTXT_USER_AGENT": "Fig/1"}
-    result = await crawl(NamedSpider, urls=server.site().urls(1), settings=given)
-    numbers = read(database_of(result.crawler))
-    about = {**numbers.about}
-    assert before <= about.pop("started") <= about.pop("written") <= TIME.epoch()
-    assert re.fullmatch(r"\d+\.\d+.*", about.pop("version"))
-    assert about == {
-        "title": "All\\x1b figs", "spider": "my spider/ü.1", "robot": "fig", "dry_run": 0,
-        "survey": 0, "parser": "KosterRobotParser", "finished": "finished", "lost": 0,
-        "compared": 1, "reading": "draft",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -91,23 +91,6 @@ def test_a_site_opened(page_file: Path, opened: Open) -> None:
     opened(page_file, f"#site={site}").wait_for_selector("dialog[open] table.file")
 
 
-def test_by_keyboard_alone(page_file: Path, opened: Open) -> None:
-    page = opened(page_file)
-    page.locator("#q-rules").focus()
-    page.keyboard.type("site1")
-    for _ in range(20):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.tagName") == "A":
-            break
-    page.keyboard.press("Enter")
-    page.wait_for_selector("dialog[open]")
-    page.keyboard.press("Escape")
-    page.wait_for_selector("dialog:not([open])", state="attached")
-    page.locator("section[data-name=rules] thead button").first.focus()
-    page.keyboard.press("Enter")
-    assert page.locator("section[data-name=rules] thead th").first.get_attribute("aria-sort")
-
-
 def test_without_javascript(page_file: Path, opened: Open) -> None:
     page = opened(page_file, ready=False, java_script_enabled=False)
     text = page.locator("body").inner_text()

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import count
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,7 +15,6 @@ from simulation.ledger import Ledger
 from simulation.loop import Clock
 from simulation.plan import Plan, settings
 from simulation.process import Process
-from simulation.queues import JobDir
 from simulation.store import Disk
 from simulation.watch import Watch
 from simulation.web import Web
@@ -26,7 +22,6 @@ from simulation.web import Web
 # Until then things happen; after that each crawl has so long to end.
 _TROUBLE_SECS = 100.0
 _CALM_SECS = 1000.0
-_RUNS = 4
 _STEPS = 200_000
 # By chance a process gets no time for so long, at most.
 _STALL_CHANCE = 0.03
@@ -48,10 +43,9 @@ class History:
         self.told: list[tuple[float, str, str, str]] = []
         self.watch = Watch(self)
         self.ledger = Ledger(self)
-        self.queue_kind = chance.choice(("memory", "memory", "memory", "jobdir", "jobdir"))
-        self.defers = self.queue_kind != "memory" or chance.random() < 0.85
+        self.defers = chance.random() < 0.85
         """Whether the scheduler is ours; without it requests wait in place."""
-        workers = 1 if self.queue_kind == "jobdir" else chance.choice((1, 2, 2, 3))
+        workers = chance.choice((1, 2, 2, 3))
         self.shares = workers > 1 or chance.random() < 0.6
         """Whether the storage is shared, and in a thread."""
         self.settings, self.koster = settings(chance)
@@ -79,8 +73,6 @@ class History:
         self.processes: list[Process] = []
         self._numbers = count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self._folder: Path | None = None
-        self._jobdir: JobDir | None = None
         self._steps = 0
         self._horizon = _TROUBLE_SECS + _CALM_SECS
         self._workers = workers
@@ -109,13 +101,11 @@ class History:
             self._begin()
             while self._go_on():
                 pass
-            self.ledger.sum_up(self._durable())
+            self.ledger.sum_up()
         finally:
             for process in self.processes:
                 self._bury(process)
             asyncio._set_running_loop(before)
-            if self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
         self._check()
 
     def _check(self) -> None:
@@ -123,29 +113,18 @@ class History:
             raise self.watch.found
 
     def _begin(self) -> None:
-        if self.queue_kind == "jobdir":
-            self._folder = Path(tempfile.mkdtemp(prefix="simulated-"))
-            (self._folder / "job").mkdir()
-            self._jobdir = JobDir(self._folder / "job", self.chance)
         for number in range(self._workers):
             wait = self.chance.choice((0.0, 0.0, 1.0, 10.0))
             self.at(wait, partial(self._spawn, number))
         self._trouble()
 
-    def _spawn(self, share: int | None) -> None:
-        start = [] if share is None else self.plan.start(share, self._workers)
-        process = Process(
-            self, f"p{len(self.processes)}", start=start, jobdir=self._jobdir, share=share
-        )
+    def _spawn(self, share: int) -> None:
+        start = self.plan.start(share, self._workers)
+        process = Process(self, f"p{len(self.processes)}", start=start)
         self.processes.append(process)
         self.tell(process, "begins", "")
         asyncio._set_running_loop(process.loop)
         process.begin()
-
-    def _spawn_again(self, share: int | None) -> None:
-        """Start it anew, unless somebody has: a JOBDIR is for one process at a time."""
-        if self.queue_kind != "jobdir" or all(each.ended for each in self.processes):
-            self._spawn(share)
 
     def _go_on(self) -> bool:
         """Do the next thing; return whether there is more."""
@@ -164,7 +143,7 @@ class History:
                 said = f"{names} after {clock.now} s; next at {when}"
                 self.watch.broken("each crawl ends", None, said)
                 self._check()
-            return self._next_run()
+            return False
         clock.now = when
         return True
 
@@ -211,10 +190,8 @@ class History:
         if process.main.exception() is not None:
             self.watch.broken("each crawl ends", process, repr(process.main.exception()))
         self.watch.ended(process)
-        is_lost = process.stopped and self.queue_kind == "memory"
-        why = "it was in memory when the crawl was stopped" if is_lost else ""
         if self.watch.found is None:
-            self.ledger.left(process, set(self._durable()), why)
+            self.ledger.gone(process, "the crawl was stopped" if process.stopped else "")
 
     def _next(self) -> float | None:
         times = [self._events[0][0]] if self._events else []
@@ -315,16 +292,8 @@ class History:
             return
         self.tell(process, "is killed", "")
         process.die()
-        if self._jobdir is None:
-            self.ledger.killed(process, set(), None, set())
-        else:
-            again, parked = self._jobdir.killed(), set(self._jobdir.numbers_parked())
-            self.ledger.killed(process, set(self._jobdir.numbers_queued()), parked, again)
+        self.ledger.gone(process, f"it was in the memory of {process.name}")
         self._bury(process)
-        if self.queue_kind != "memory" and self.chance.random() < 0.7:
-            wait = self.chance.choice((0.0, 3.0, 50.0))
-            share = process.share
-            self.at(self.clock.now + wait, lambda: self._spawn_again(share))
 
     # Looking back.
 
@@ -345,21 +314,6 @@ class History:
         self.burying = False
         process.loop.clear()
 
-    def _durable(self) -> Iterator[int]:
-        if self._jobdir is not None:
-            yield from self._jobdir.numbers_queued()
-            yield from self._jobdir.numbers_parked()
-
-    def _next_run(self) -> bool:
-        """Begin the next run, if a queue that survives has something for one."""
-        if self.queue_kind == "memory" or len(self.processes) >= _RUNS + self._workers:
-            return False
-        if not set(self._durable()) and self.processes:
-            return False
-        self._horizon = max(self._horizon, self.clock.now + _CALM_SECS)
-        self._spawn(0)
-        return True
-
     def went_wrong(self, said: str) -> None:
         """An error was logged."""
         if not self.burying:
@@ -372,12 +326,10 @@ class History:
 
     def counts(self) -> Counter[str]:
         """Return how many of what there was."""
-        counted = Counter(what.split(" for ")[0] for _, _, what, _ in self.told)
-        counted[f"histories of {self.queue_kind}"] = 1
-        return counted
+        return Counter(what.split(" for ")[0] for _, _, what, _ in self.told)
 
     def described(self) -> str:
         return (
-            f"queue: {self.queue_kind}, workers: {self._workers}, defers: {self.defers}, storage"
+            f"workers: {self._workers}, defers: {self.defers}, storage"
             f" shared: {self.shares}, {self.settings} {self.koster}"
         )

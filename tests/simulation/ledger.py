@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.http import Response
@@ -28,14 +27,11 @@ class Entry:
     """Whether our scheduler has it: it is neither in Scrapy's queue nor in the downloader."""
     url: str = ""
     ends: list[str] = field(default_factory=list)
-    is_queued_too: bool = False
-    """Whether Scrapy's own queue has it, too: a kill made the queue forget that it came out."""
     may_be_lost: str = ""
-    may_be_twice: str = ""
 
 
 class Ledger:
-    """Each request that was taken ends exactly once, or is in a queue that survives."""
+    """Each request that was taken ends exactly once, unless its process is killed or stopped."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -71,10 +67,6 @@ class Ledger:
         """Return the requests that our scheduler has, in *process*."""
         return [each for each in self.entries.values() if each.waits and each.holder is process]
 
-    def found(self, request: Request, page: Request) -> None:
-        """A pipeline asks for *request*, as often as for its *page*."""
-        self._entry(request).may_be_twice = self._entry(page).may_be_twice
-
     def ended(self, request: Request, process: Process, result: Response | Failure) -> None:
         """The spider was told how *request* ended."""
         if process.dead:
@@ -84,56 +76,24 @@ class Ledger:
         entry = self._entry(request)
         entry.ends.append(f"{how} in {process.name}")
         entry.holder, entry.waits = None, False
-        if len(entry.ends) > 1 and not entry.may_be_twice:
+        if len(entry.ends) > 1:
             self._history.watch.broken("no request ends twice", process, repr(entry.ends))
         if isinstance(result, Failure):
             self._history.watch.ends(process, request, result)
 
-    def killed(
-        self, process: Process, queued: set[int], parked: set[int] | None, again: set[Any]
-    ) -> None:
-        """*process* has gone, and with it what is not *queued* and not *parked* on the disk.
-
-        None is parked where there is no JOBDIR.
-        """
-        kept = queued | (parked or set())
-        for number, url in again:
-            entry = self.entries.get(number)
-            # What waits in the file is known again by the next run, but for its other URLs.
-            if entry is not None and (number not in (parked or ()) or url != entry.url):
-                entry.may_be_twice = "Scrapy's own queue forgot that it had given it out"
-            elif entry is not None:
-                entry.is_queued_too = True
+    def gone(self, process: Process, may_be_lost: str) -> None:
+        """The crawl of *process* has ended: what has not ended with it?"""
         for entry in self.entries.values():
-            if entry.holder is process:
-                if entry.waits and parked is not None and entry.number not in kept:
-                    said = f"request {entry.number}"
-                    self._history.watch.broken("no waiting request is lost", process, said)
-                if entry.number not in kept:
-                    entry.may_be_lost = f"it was in the memory of {process.name}"
-                elif entry.may_be_twice and entry.number not in (parked or ()):
-                    entry.may_be_lost = "what is durable is an earlier URL of it, that came out"
-                entry.holder, entry.waits = None, False
-
-    def left(self, process: Process, durable: set[int], may_be_lost: str) -> None:
-        """The crawl of *process* has ended by itself: what has not ended with it?"""
-        for entry in self.entries.values():
-            if entry.is_queued_too:
-                entry.may_be_twice = "the run after the next does not know that it waited"
             if entry.holder is process:
                 entry.holder, entry.waits = None, False
                 if may_be_lost:
                     entry.may_be_lost = may_be_lost
-                elif entry.number not in durable and not entry.ends and not entry.may_be_lost:
-                    said = f"request {entry.number}: ends {entry.ends}"
+                elif not entry.ends:
+                    said = f"request {entry.number}"
                     self._history.watch.broken("no request is lost", process, said)
 
-    def sum_up(self, durable: Iterable[int]) -> None:
+    def sum_up(self) -> None:
         """All processes have ended: look for what was lost."""
-        kept = set(durable)
         for entry in self.entries.values():
-            said = f"request {entry.number}: ends {entry.ends}"
-            if not entry.ends and entry.number not in kept and not entry.may_be_lost:
-                self._history.watch.broken("no request is lost", None, said)
-            if entry.ends and entry.number in kept and not entry.may_be_twice:
-                self._history.watch.broken("no request ends twice", None, f"{said}, still queued")
+            if not entry.ends and not entry.may_be_lost:
+                self._history.watch.broken("no request is lost", None, f"request {entry.number}")

@@ -27,13 +27,11 @@ from scrapy_koster.crawl.fetching.lookahead import FetchLimiter, LookaheadLimit
 from scrapy_koster.storage.memory import MemoryStorage
 from simulation.loop import EPOCH, Loop
 from simulation.parts import Counts, Signals
-from simulation.queues import InMemory, JobDir, OnDisk
+from simulation.queues import InMemory
 from simulation.store import BatchedStore, Store
 
 if TYPE_CHECKING:
     from simulation.history import History
-
-_QUEUES = {"memory": InMemory, "jobdir": OnDisk}
 
 
 @lru_cache(maxsize=1000)
@@ -83,9 +81,6 @@ class CrawlSpider(Spider):
     """Asks for what the history has for it."""
 
     name = "simulated"
-
-    def log(self, *_: Any, **__: Any) -> None:
-        """Say nothing: scrapy-redis tells by it that it goes on, which Scrapy warns of."""
 
     async def start(self) -> AsyncIterator[Request]:
         process: Process = self.process  # type: ignore[attr-defined]
@@ -205,18 +200,14 @@ class Process:
         name: str,
         *,
         start: list[tuple[float, Callable[[], Request]]],
-        jobdir: JobDir | None = None,
-        share: int | None = None,
     ) -> None:
         self.history = history
         self.name = name
         self.start = start
-        self.jobdir = jobdir
         self.dead = False
         self.paused_until = 0.0
         self.doomed: int | None = None
         """How many more callbacks it runs before it is killed."""
-        self.share = share
         self.ran = False
         self.checked = False
         self.stopped = False
@@ -233,18 +224,11 @@ class Process:
         self.main: asyncio.Task[None] | None = None
 
     def _settings(self) -> dict[str, Any]:
-        settings = dict(self.history.settings)
-        if self.history.queue_kind == "jobdir":
-            assert self.jobdir is not None
-            settings["JOBDIR"] = str(self.jobdir.folder)
-        return settings | {
+        return self.history.settings | {
             "DOWNLOADER": checking_downloader(Downloader),
-            "SCHEDULER": WatchedScheduler if self.history.defers else self._fallback(),
-            "KOSTER_FALLBACK_SCHEDULER": self._fallback(),
+            "SCHEDULER": WatchedScheduler if self.history.defers else InMemory,
+            "KOSTER_FALLBACK_SCHEDULER": InMemory,
         }
-
-    def _fallback(self) -> type:
-        return _QUEUES[self.history.queue_kind]
 
     def wall(self) -> float:
         """Return the time by the clock of this machine."""
@@ -255,8 +239,7 @@ class Process:
         crawler: Any = self.crawler
         history = self.history
         config = _config(tuple(sorted(history.koster.items())))
-        fallback = self._fallback()
-        config = replace(config, storage=self._storage(), fallback_scheduler=fallback)
+        config = replace(config, storage=self._storage(), fallback_scheduler=InMemory)
         crawler.spider = CrawlSpider()
         crawler.spider.process = self
         clock = ProcessClock(self)
@@ -296,7 +279,7 @@ class Process:
             self.history.watch.broken("nothing goes wrong unseen", self, repr(context))
 
     def die(self) -> None:
-        """Have no effect on anything any more: what is on the disk is there, as after a kill."""
+        """Have no effect on anything any more, as after a kill."""
         self.dead = True
         if self.crawler.engine is not None:
             self.crawler.engine.paused = True
