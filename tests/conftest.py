@@ -17,7 +17,6 @@ from harness.browser import browser, opened  # noqa: F401  # fixtures
 from harness.commands import in_a_process, robots, sites  # noqa: F401
 from harness.crawling import Crawl
 from harness.loops import BareLoop, Loop, ReactorLoop
-from harness.real_files import CORPUS, NO_CORPUS, File, real_files
 from harness.server import Server
 from harness.sizes import EXAMPLES, MANY_EXAMPLES
 from hypothesis import settings
@@ -140,11 +139,6 @@ def server(crawl: Crawl) -> Iterator[Server]:  # closed before the crawls that w
     with Server() as server:
         yield server
     assert not server.errors
-
-
-@pytest.fixture(scope="session")
-def corpus() -> list[File]:
-    return real_files() if CORPUS.exists() else pytest.skip(NO_CORPUS)
 
 
 @pytest.fixture

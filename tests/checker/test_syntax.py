@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from scrapy_koster.checker.checks import BOTH, CHECKS
 from scrapy_koster.checker.syntax import MAX_BYTES, check
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
-from scrapy_koster.protocol.records import parse
 
 ROOT = Path(__file__).parents[2]
 
@@ -218,28 +217,6 @@ def test_findings_are_sorted_harmless_and_inside_the_file(body: bytes) -> None:
         assert 1 <= finding.line <= len(lines)
         assert 1 <= finding.column <= len(lines[finding.line - 1]) + 1
     assert [f.check for f in check(body)] == [f.check for f in findings][:20] or len(findings) > 20
-
-
-@given(FILES)
-def test_lines_that_are_ignored_are_those_that_have_no_part_in_a_record(
-    body: bytes,
-) -> None:
-    findings = check(body, None)
-    if {"K002", "K003"} & {f.check.code for f in findings}:
-        return
-    obeyed = {line.number for record in parse(body) for line in (*record.agents, *record.rules)}
-    ignored = {f.line for f in findings if f.check.code in ("K010", "K011", "K013", "K034")} - {
-        f.line for f in findings if f.check.code == "K012"
-    }
-    assert not obeyed & ignored
-    told = {
-        f.line for f in findings if f.check.code in ("K010", "K011", "K012", "K013", "K032", "K034")
-    }
-    without = min((f.line for f in findings if f.check.code == "K030"), default=10**9)
-    text = body.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    for number, line in enumerate(text.split(b"\n"), 1):
-        if line.partition(b"#")[0].strip(b" \t"):
-            assert number in obeyed | told or number >= without
 
 
 def table(page: str, columns: int) -> Iterator[list[str]]:

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.challenge_pages import ANUBIS
 from harness.commands import ROOT, Ran, Robots, Sites
-from harness.comparison import HTML
 from harness.draft import SECTION_4
 from harness.replies import Reply, redirect
 from harness.storages import SHARED, Place, place_of
@@ -175,36 +173,6 @@ def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, wo
     strict, _ = explained(robots, body.encode(), url, **settings)
     assert strict.status == (1 if cause else 0)
     assert "\n  hazard" not in strict.out
-
-
-@pytest.mark.parametrize(
-    ("body", "settings", "status", "ground", "file", "said"),
-    [
-        (HTML.encode(), {}, 0, "rule", "HTML", "an HTML page, and no robots.txt"),
-        (HTML.encode(), {"KOSTER_HTML_ROBOTSTXT": "disallow"}, 1, "html", "HTML", ""),
-        (ANUBIS.encode(), {}, 3, "unavailable", None, "a challenge page (Anubis)"),
-        (ANUBIS.encode(), {"KOSTER_UNAVAILABLE": "allow"}, 0, "unavailable", None, ""),
-        (FORBIDDEN.encode("utf-16"), {}, 1, "rule", "UTF-16", "many robots can read no"),
-        (FORBIDDEN.encode(), {}, 1, "rule", None, ""),
-        (FORBIDDEN.encode(), {"KOSTER_MAX_BYTES": 20}, 0, "rule", "cut", "than KOSTER_MAX_BYTES"),
-    ],
-)
-def test_explain_of_a_page_in_place_of_the_file(
-    robots: Robots,
-    *,
-    body: bytes,
-    settings: dict[str, str],
-    status: int,
-    ground: str,
-    file: str | None,
-    said: str,
-) -> None:
-    """As a crawl would decide, if the page came in place of the robots.txt."""
-    ran, row = explained(robots, body, "http://h/x", **settings)
-    assert (ran.status, row["ground"], row["file"]) == (status, ground, file)
-    assert row["allowed"] is (status == 0)
-    assert said in ran.out
-    assert ("\n  file  " in ran.out) is (file is not None)
 
 
 def test_explain_names_an_override(robots: Robots) -> None:

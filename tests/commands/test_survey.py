@@ -218,42 +218,6 @@ class Answering:
 """
 
 
-PROJECT = {
-    "USER_AGENT": "FigTree/0.1",
-    "LOG_STDOUT": True,
-    "ADDONS": {"scrapy_koster.Addon": 500},
-    "KOSTER_CRAWL_DELAY": "obey",
-    "KOSTER_REPORT": "crawl.html",
-    "JOBDIR": "job",
-    "FEEDS": {"items.json": {"format": "json"}},
-    "ITEM_PIPELINES": {"no.such.Pipeline": 1},
-    "SPIDER_MIDDLEWARES": {"no.such.Middleware": 1},
-    "SCHEDULER": "no.such.Scheduler",
-    "DUPEFILTER_CLASS": "no.such.DupeFilter",
-    "KOSTER_SQLITE_PATH": "robots.sqlite3",
-}
-
-
-def test_a_survey_goes_by_the_settings_of_the_project(
-    survey: Survey, server: Server, tmp_path: Path
-) -> None:
-    site = server.site()
-    site.robots = (
-        "User-agent: figtree\nDisallow: /private\nCrawl-delay: 50\n\n"
-        "User-agent: figleaf\nDisallow: /\n"
-    )
-    file = seeds_in(tmp_path, *site.urls(3), site.url("/private"))
-    began = time.monotonic()
-    for agent, refused in (([], 1), (["--agent", "FigLeaf/2"], 4)):
-        ran = survey("--json", *agent, file, **PROJECT)
-        assert (ran.status, ran.err) == (1, "")
-        assert ran.objects[0]["requests"]["refused"]["rule"] == refused
-    assert time.monotonic() - began < 50
-    assert [asked.header("User-Agent") for asked in site.requests] == ["FigTree/0.1"]
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left.isdisjoint({"crawl.html", "job", "items.json"})
-
-
 def test_hostile_lines_are_harmless(survey: Survey, server: Server, tmp_path: Path) -> None:
     site = server.site()
     site.robots = b"User-agent: *\nDisallow: /\x1b[2J\xe2\x80\xae\nDisallow: /[bold]\nDisallow: /\n"
@@ -309,6 +273,7 @@ def test_one_that_cannot_begin(survey: Survey, server: Server, tmp_path: Path) -
     assert site.requests == ()
 
 
+@pytest.mark.long
 def test_interrupted_and_resumed(survey: Survey, server: Server, tmp_path: Path) -> None:
     """Of 40 sites at one port of 127/8, the first four hang at first."""
     site, gate = server.site(host="0.0.0.0"), server.gate()

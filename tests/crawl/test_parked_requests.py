@@ -152,18 +152,6 @@ def test_nothing_is_lost_and_order_holds(
 # What would not come back as it went.
 
 
-@pytest.mark.parametrize("priority", [10**20, -(10**20)])
-def test_a_priority_that_sqlite_has_no_room_for(
-    crawler: Crawler, tmp_path: Path, priority: int
-) -> None:
-    parked = parked_in(crawler, tmp_path)
-    parked.push("a", asked(1, priority))
-    parked.push("a", asked(2))
-    parked.let_out("a")
-    assert numbers(parked) == ([1, 2] if priority > 0 else [2, 1])
-    parked.close()
-
-
 # A file that lasts.
 
 
@@ -217,17 +205,4 @@ def test_what_this_code_cannot_read_stays_for_one_that_can(
     parked = parked_in(crawler, tmp_path)
     parked.let_out("a")
     assert numbers(parked) == [1, 2]
-    parked.close()
-
-
-def test_what_cannot_be_deleted_does_not_come_out_again(
-    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    parked = parked_in(crawler, folder=tmp_path)
-    for number in range(9):
-        parked.push("a", asked(number, number % 3))
-    parked._file._connection.execute("PRAGMA query_only = ON")
-    parked.let_out("a")
-    assert numbers(parked) == [2, 5, 8, 1, 4, 7, 0, 3, 6]
-    assert caplog.text.count("The next run may crawl pages of this run again") == 1
     parked.close()

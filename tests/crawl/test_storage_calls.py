@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from threading import Event
 from typing import Any, ClassVar
 
 import pytest
 from harness.clocks import StillClock, set_clock
-from harness.virtual import TestClock
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
@@ -85,34 +83,3 @@ async def test_one_that_is_back_is_called_at_once(
     assert len(others) == (10 - 1) / STEP_SECS - 1
     storage.fails = True
     assert await asked_for(5, breaker, storage) == [0, 1, 3]
-
-
-class Hanging(Failing):
-    """Hangs in each call until it is let go, and notes when it is called."""
-
-    blocking = True
-    let_go: ClassVar[Event]
-
-    def get(self, site: Site) -> Any:
-        self.called.append(self.clock.secs)
-        self.let_go.wait(30)
-
-
-@pytest.mark.real_time  # a thread that hangs holds time still
-async def test_one_that_hangs_is_called_again_once_it_has_come_back() -> None:
-    """As a Redis that stalls now and then during a crawl of days."""
-    let_go = Event()
-    members = {"clock": StillClock(0.0), "called": [], "let_go": let_go}
-    storage: type[Hanging] = type("Storage", (Hanging,), members)
-    with breaker_of(storage, KOSTER_TIMEOUT_SECS=0.05) as breaker:
-        try:
-            assert await asked_for(200, breaker, storage) == [0]
-        finally:
-            let_go.set()
-        storage.called.clear()
-        for _ in range(1000):
-            await breaker.get(SITE)
-            if storage.called:
-                break
-            await TestClock().sleep(0.01)
-        assert storage.called == [200]

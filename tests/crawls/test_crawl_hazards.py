@@ -78,39 +78,6 @@ async def test_a_page_that_only_rfc_9309_forbids_is_told_with_both_lines(
     assert "Allowed, although RFC 9309 forbids them: 2" in page
 
 
-HIDDEN = "-->User-agent: *\nDisallow:\xa0/private"
-
-
-@pytest.mark.parametrize(("robots", "parser"), [(HIDDEN, None), (HIDDEN[3:], "Rfc9309")])
-async def test_a_rule_that_neither_standard_reads(
-    crawl: Crawl, server: Server, tmp_path: Path, *, robots: str, parser: str | None
-) -> None:
-    """Behind markup, or with another space: the log, the stats and the report name its line."""
-    site = server.site()
-    site.robots = robots.encode()
-    urls = [site.url("/private"), site.url("/private/2"), site.url("/public")]
-    settings = {"KOSTER_REPORT": str(tmp_path / "page.html")}
-    if parser:
-        settings["KOSTER_PARSER"] = f"scrapy_koster.{parser}RobotParser"
-    result = await crawl(urls=urls, settings=settings)
-    assert sorted(result.fetched) == sorted(urls)
-    assert stats_of(result) == {"urls": 2, "urls/hidden": 2, "sites/hidden": 1}
-    [line] = result.warnings
-    assert "Fetched 2 pages that rules disallow which neither standard reads, because" in line
-    assert "line 2 'Disallow: /private' in the group for * (line 1)" in line
-    assert STRICTEST in line
-    assert not any("RFC 9309 disallows" in line for line in result.logged())
-    assert any(
-        "is allowed: it is" in line and "and forbidden by line 2" in line
-        for line in result.logged(name=ANNOUNCER)
-    )
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
-    [row] = read(report.database).hazards
-    assert row[:3] == (site.url(""), "hidden", 2)
-    assert read(report.database).totals["looser"] == 0
-
-
 async def test_the_pages_that_are_counted(crawl: Crawl, server: Server) -> None:
     """Those that RFC 9309 forbids, once each, by whichever way they were let through."""
     wild, plain = server.site(), server.site()

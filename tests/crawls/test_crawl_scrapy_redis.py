@@ -13,44 +13,18 @@ from typing import Any
 import pytest
 from harness import forks
 from harness.crawling import Crawl, RecordingSpider
-from harness.fleet import closed_clients, of_scrapy_redis
+from harness.fleet import closed_clients, of_scrapy_redis, worker
 from harness.redis_server import RedisServer, redis_server
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy_redis.spiders import RedisSpider
 
-SCRIPT = """
-from scrapy import Request, Spider
-from scrapy.crawler import CrawlerProcess
-
-from scrapy_koster.crawl.parking import redis_queues
-
-for name, value in {quick!r}.items():
-    setattr(redis_queues, name, value)
-
-class Working(Spider):
-    name = "fleet"
-    urls = {urls!r}
-
-    async def start(self):
-        for url in self.urls:
-            yield Request(url)
-
-    def parse(self, response):
-        pass
-
-settings = {settings!r}
-process = CrawlerProcess(settings)
-process.crawl(Working)
-process.start()
-"""
 OPEN = Reply(body="User-agent: *\nDisallow: /no\n")
 CLOSED = Reply(503)
 QUEUES = ("PriorityQueue", "FifoQueue", "LifoQueue")
-QUEUE = "fleet:requests"
+QUEUE = "worker:requests"
 WARNING = "cannot be written to the Redis of scrapy-redis"
 PAGES = 200
-QUICK = {"REST_SECS": 1.0}
 
 
 class Fleet:
@@ -65,22 +39,9 @@ class Fleet:
 
     def start(self, urls: list[str], **settings: Any) -> subprocess.Popen[str]:
         """Start a worker that requests these."""
-        robots = self.folder / f"robots{len(self._processes)}.sqlite3"
-        code = SCRIPT.format(
-            quick=QUICK,
-            urls=urls,
-            settings={
-                "ADDONS": {"scrapy_koster.Addon": 500},
-                "KOSTER_SQLITE_PATH": str(robots),
-                "TELNETCONSOLE_ENABLED": False,
-                "LOG_LEVEL": "INFO",
-                **of_scrapy_redis(self.redis),
-                **settings,
-            },
-        )
-        script = self.folder / f"crawl{len(self._processes)}.py"
-        script.write_text(code)
-        self._processes.append(forks.start(script, cwd=self.folder))
+        robots = str(self.folder / f"robots{len(self._processes)}.sqlite3")
+        given = {"KOSTER_SQLITE_PATH": robots, **of_scrapy_redis(self.redis), **settings}
+        self._processes.append(worker(urls, given).process)
         return self._processes[-1]
 
     def end(self, process: subprocess.Popen[str], sent: signal.Signals | None = None) -> str:
@@ -108,7 +69,7 @@ class Fleet:
 
     def left(self) -> set[str]:
         """The keys that are there for good: the word for a worker that was killed is not."""
-        names = (QUEUE, "fleet:dupefilter", *self.client.scan_iter(f"{QUEUE}:*"))
+        names = (QUEUE, "worker:dupefilter", *self.client.scan_iter(f"{QUEUE}:*"))
         return {name for name in names if self.client.ttl(name) == -1}
 
 
@@ -184,7 +145,7 @@ async def test_a_worker_that_is_killed(
     site.robots = OPEN
     fleet.end(other)
     assert each_once(site, PAGES)
-    assert fleet.left() <= {"fleet:dupefilter"}
+    assert fleet.left() <= {"worker:dupefilter"}
 
 
 async def test_a_worker_that_is_suspended(server: Server, fleet: Fleet, crawl: Crawl) -> None:
@@ -226,12 +187,12 @@ async def test_when_nothing_is_left_but_what_waits(
 async def test_a_redis_that_hangs(server: Server, fleet: Fleet, crawl: Crawl) -> None:
     """What is in Redis stays there, and comes out when Redis answers again."""
     site = closed(server)
-    worker = fleet.start(site.urls(50))
+    hung = fleet.start(site.urls(50))
     await fleet.until_written(50)
     fleet.redis.send(signal.SIGSTOP)
     await crawl.sleep(1.5)
     site.robots = OPEN
     fleet.redis.send(signal.SIGCONT)
-    log = fleet.end(worker)
+    log = fleet.end(hung)
     assert each_once(site, 50)
     assert log.count(WARNING) <= 2

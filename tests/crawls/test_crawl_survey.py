@@ -15,7 +15,6 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from scrapy_koster.commands import survey
 from scrapy_koster.commands.seeds import Seeds
 from scrapy_koster.commands.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
 from scrapy_koster.report.extension import RobotsReport
@@ -108,25 +107,6 @@ async def test_it_says_what_a_crawl_is_refused_then(
     assert found["sites"] == surveys.shown["sites"] == len(sites)
     assert found["outcomes"]["unavailable"] == 3
     assert found["about"]["title"] == f"Survey of {len(urls)} URLs"
-
-
-async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
-    surveys: Surveys, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As many URLs as may be under way would wait for it, if all of them did.
-    monkeypatch.setattr(survey, "URLS_AT_ONCE", 20)
-    gate, hanging, quick = server.gate(), server.site(), server.site()
-    hanging.robots, quick.robots = Reply(gate=gate), RULES
-    running = surveys.start(hanging.urls(50) + quick.urls(50), KOSTER_TIMEOUT_SECS=2)
-    await Crawl.until(lambda: surveys.shown["decided"] == 50)
-    assert surveys.shown["sites"] == 1
-    result = await running.result()
-    gate.open()
-    requests = numbers(result)["requests"]
-    assert requests["allowed"] == requests["refused"]["unavailable"] == 50
-    assert sum(requests["refused"].values()) == 50
-    assert hanging.asked("/robots.txt") == 1
-    assert result.seconds < 10
 
 
 # In a project

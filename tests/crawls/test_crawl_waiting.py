@@ -156,8 +156,9 @@ class Shop(RecordingSpider):
         yield {"url": response.url, "file_urls": [f"{self.picture}?{len(self.fetched)}"]}
 
 
-@pytest.mark.parametrize("kind", [Shop, Gallery])
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize(
+    ("kind", "answer"), [*((Shop, answer) for answer in ANSWERS), (Gallery, "503")]
+)
 async def test_a_failing_picture_host_does_not_hold_up_the_pages(
     crawl: Crawl, server: Server, tmp_path: Path, kind: type, answer: str
 ) -> None:
@@ -265,6 +266,7 @@ def run_command(folder: Path, *command: str) -> Any:
     )
 
 
+@pytest.mark.long
 def test_a_command_for_one_page_of_a_host_that_does_not_exist_ends_as_scrapys(
     tmp_path: Path,
 ) -> None:
@@ -274,7 +276,9 @@ def test_a_command_for_one_page_of_a_host_that_does_not_exist_ends_as_scrapys(
     assert "answered" not in run.stdout
 
 
-@pytest.mark.parametrize("command", [["fetch"], ["parse", "--spider=waiting"]])
+@pytest.mark.parametrize(
+    "command", [["fetch"], pytest.param(["parse", "--spider=waiting"], marks=pytest.mark.long)]
+)
 def test_a_command_for_one_page_waits_for_one_answer(
     server: Server, tmp_path: Path, command: list[str]
 ) -> None:
@@ -295,6 +299,7 @@ def test_a_command_for_one_page_waits_for_one_answer(
     assert "KOSTER_IDLE_LIMIT_SECS" not in run.stderr
 
 
+@pytest.mark.long
 def test_a_command_for_one_page_takes_nothing_out_of_the_jobdir(
     server: Server, tmp_path: Path
 ) -> None:

@@ -15,7 +15,6 @@ from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Answer, Copy, Failure
-from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.exchange import Exchange, digest_of, is_digest
 from scrapy_koster.protocol.line import Line
@@ -244,16 +243,6 @@ def test_a_parser_that_cannot_tell_why_decides_too(path: str, allowed: bool) -> 
     verdict = judged(path, Obey(COPY, 0), YesOrNo())
     assert (verdict.allowed, verdict.section, verdict.rule) == (allowed, "YesOrNo", None)
     assert not verdict.is_explained
-
-
-class Mistaken(YesOrNo):
-    def ruling(self, url: str, robot: str | bytes, /) -> str:
-        return f"{robot!r} may not fetch {url}"
-
-
-def test_a_ruling_of_another_type_is_a_defect_of_the_parser() -> None:
-    with pytest.raises(ParserDefectError, match=r"ruling\(\) .* a Ruling"):
-        judged("/org/plans.html", Obey(COPY, 0), Mistaken())
 
 
 class Contradicting(YesOrNo):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from harness.verdicts import judged
-from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.protocol.access import Copy, Failure
-from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import RobotsTxt
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
@@ -51,14 +48,6 @@ def row_of(counts: Counts) -> dict[str, Any]:
     return counts.tally.rows["site"][NAME,]
 
 
-def sampled(counts: Counts) -> dict[tuple[str, int], list[str]]:
-    """Sample URLs of the only site, by kind and line."""
-    found: dict[tuple[str, int], list[str]] = {}
-    for (_, kind, line, _), row in counts.tally.rows["sample"].items():
-        found.setdefault((kind, line), []).append(row["url"])
-    return found
-
-
 @pytest.fixture
 def counts() -> Counts:
     return Counts(lambda: NOW)
@@ -83,20 +72,6 @@ def test_what_is_dropped_from_a_page_counts_for_its_site(counts: Counts) -> None
     for url in ("http://A.example:80/x", "http://a.example?q=1", "file:///x"):
         counts.dropped(Response(url), "noindex")
     assert counts.tally.rows["site"] == {("http://a.example",): {"noindex": 2}}
-
-
-def test_samples_are_chosen_by_chance(counts: Counts) -> None:
-    """As many of the first half as of the second, five of a kind, 10,000 in total."""
-    urls: list[int] = []
-    for number in range(2001):
-        for n in range(12):
-            told = replace(FORBIDDEN, rule=Line(number + 1, b"disallow", b"/"))
-            counts.refused(Request(f"http://a.example/{n}"), told)
-    for found in sampled(counts).values():
-        assert len(found) == 5
-        urls += [int(url.rpartition("/")[2]) for url in found]
-    assert len(urls) == 10_000
-    assert 4500 < sum(n < 6 for n in urls) < 5500
 
 
 def test_what_there_is_too_much_of_is_counted_as_lost() -> None:

@@ -181,7 +181,7 @@ def _allowed(folder: Path) -> int:
     return 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_crawl_that_is_killed_leaves_a_true_report(
     killed: tuple[Site, Path], tmp_path: Path
 ) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from harness import forks
 
 from scrapy_koster.report.writing import try_writing, whole
 
@@ -31,29 +28,6 @@ def test_a_symlink_stays_one(tmp_path: Path) -> None:
             target.chmod(0o600)
     assert target.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in target.parent.iterdir()] == ["page.html"]
-
-
-def test_a_fifo_is_written_into(tmp_path: Path) -> None:
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    read: list[str] = []
-    reader = threading.Thread(target=lambda: read.append(fifo.read_text()))
-    reader.start()
-    try_writing(str(fifo))
-    write(str(fifo))
-    reader.join(timeout=forks.ENDS_SECS)
-    assert read == ["new"]
-    assert fifo.is_fifo()
-
-
-def test_our_own_output_is_written_into(tmp_path: Path) -> None:
-    """If a shell redirects /dev/stdout to a file, other output goes into the same file."""
-    path = tmp_path / "out"
-    with path.open("w") as file:
-        inode = path.stat().st_ino
-        write(f"/dev/fd/{file.fileno()}")
-    assert path.stat().st_ino == inode
-    assert path.read_text() == "new"
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,6 @@ class History:
         """Makes up for how long a page waits in its slot before it is sent."""
         self.user = Random(f"{seed} user") if seed % 10 in (3, 8) else None
         """Makes up when somebody pauses a crawl."""
-        self.batches = seed % 10 in (4, 8, 9)
-        """Whether the storage gets calls that wait in one message."""
         self._stalls = Random(f"{seed} stalls") if seed % 10 in (1, 7) else None
         self._troubles = chance.choice((0, 0, 1, 2, 4))
         ahead = Random(f"{seed} ahead")

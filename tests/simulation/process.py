@@ -28,7 +28,7 @@ from scrapy_koster.storage.memory import MemoryStorage
 from simulation.loop import EPOCH, Loop
 from simulation.parts import Counts, Signals
 from simulation.queues import InMemory
-from simulation.store import BatchedStore, Store
+from simulation.store import Store
 
 if TYPE_CHECKING:
     from simulation.history import History
@@ -265,9 +265,7 @@ class Process:
             return MemoryStorage
         process = self
 
-        kind = BatchedStore if self.history.batches else Store
-
-        class Mine(kind):  # type: ignore[misc,valid-type]
+        class Mine(Store):
             @classmethod
             def from_settings(cls, settings: Any) -> Mine:
                 return cls(process.history.disk, process)

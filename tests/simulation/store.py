@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -149,20 +148,3 @@ class Store:
 
     def close(self) -> None:
         self._answer()
-
-
-class BatchedStore(Store):
-    """One that gets several calls in one message, which may be lost."""
-
-    def call_together(self, calls: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> Any:
-        try:
-            self._call()
-        except StorageError as error:
-            return [error] * len(calls)
-        return [self._outcome(*call) for call in calls]
-
-    def _outcome(self, method: str, args: tuple[Any, ...], how: dict[str, Any]) -> Any:
-        try:
-            return getattr(self, method)(*args, **how)
-        except Exception as error:  # noqa: BLE001  # the caller raises it
-            return error
