@@ -33,6 +33,7 @@ from scrapy_koster.protocol.step import (
     Pass,
     Refuse,
     Step,
+    copy_in_force,
     given_up_at,
     next_step,
     waits,
@@ -150,6 +151,7 @@ def test_a_page_in_place_of_a_file_disallows_by_the_setting() -> None:
     assert standing_of(page, Policy(html=Html.DISALLOW)) is Standing.HTML_DISALLOWED
     assert standing_of(page, POLICY) is Standing.HTML
     assert standing_of(FILE, Policy(html=Html.DISALLOW)) is Standing.OBEYED
+    assert copied(Answer(URL, 200, {}, page.body), policy=Policy(html=Html.DISALLOW))
 
 
 def test_a_page_that_has_become_a_failure_is_no_old_copy() -> None:
@@ -366,6 +368,23 @@ def test_an_old_copy_that_is_a_page_is_obeyed_only_if_pages_are() -> None:
     down, deferring = replace(LONE, stale=page), Policy(html=Html.DEFER)
     assert next_step(down, now=NOW, policy=POLICY) == Obey(page, NOW + 5)
     assert not isinstance(next_step(down, now=NOW, policy=deferring), Obey)
+
+
+@pytest.mark.parametrize(
+    ("known", "policy", "copy"),
+    [
+        (None, ALLOW, None),
+        (FILE, ALLOW, FILE),
+        (FAILED, DEFER, FILE),
+        (FAILED, ALLOW, None),
+        (FAILED, replace(ALLOW, stale_if_error_secs=HOUR), FILE),
+        (replace(FAILED, is_defect=True), ALLOW, FILE),
+    ],
+)
+def test_the_last_copy_decides_again_before_sending(
+    known: Known | None, policy: Policy, copy: Copy | None
+) -> None:
+    assert copy_in_force(known, now=NOW, policy=policy) == copy
 
 
 LATER = NOW + 10 * 365 * DAY

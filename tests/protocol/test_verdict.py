@@ -15,17 +15,18 @@ from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Answer, Copy, Failure
+from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.exchange import Exchange, digest_of, is_digest
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.policy import Html, Missing, Policy
-from scrapy_koster.protocol.reading import RobotsTxt, Strictest
+from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt, Strictest
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled
 from scrapy_koster.protocol.usage import Origin, Statement
 from scrapy_koster.protocol.verdict import Source, Verdict
-from scrapy_koster.protocol.wording import shown, text_of
+from scrapy_koster.protocol.wording import because_of, shown, text_of
 
 BODY = b"User-agent: fig\nUser-agent: tree\nDisallow: /org/plans.html\n"
 COPY = Copy("https://fict.org/robots.txt", 200, BODY, None, None, 1e9, 1e9 + 604800)
@@ -204,6 +205,21 @@ def test_a_verdict_says_why_in_json(changes: dict[str, Any], differing: dict[str
     assert json.loads(json.dumps(verdict)) == verdict
 
 
+@pytest.mark.parametrize(
+    ("body", "misspelt", "said"),
+    [
+        (b"User-agent: fig\nAllow: /org/", False, "draft only; RFC 9309 allows it (line 2 'Allow:"),
+        (b"User-agent: *\nDisallow: /a", True, "corrected; RFC 9309 allows it (no rule applies)"),
+        (b"User-agent: a\nDisallow: /a", False, "RFC 9309 allows it (no group for fig)"),
+    ],
+)
+def test_a_refusal_that_rfc_9309_allows_names_both(body: bytes, misspelt: bool, said: str) -> None:
+    ruling = Ruling(**RULED, is_misspelt=misspelt)
+    told = because_of(ruling, "fig", Rfc9309(body).ruling(FORBIDDEN.url, "fig"))
+    assert told.startswith(LINE)
+    assert said in told
+
+
 def test_json_is_bounded() -> None:
     agents = [Line(n, b"user-agent", b"a" * 5000) for n in range(5000)]
     verdict = replace(FORBIDDEN, record=Heading(agents), rule=HOSTILE).to_dict()
@@ -243,6 +259,16 @@ def test_a_parser_that_cannot_tell_why_decides_too(path: str, allowed: bool) -> 
     verdict = judged(path, Obey(COPY, 0), YesOrNo())
     assert (verdict.allowed, verdict.section, verdict.rule) == (allowed, "YesOrNo", None)
     assert not verdict.is_explained
+
+
+class Mistaken(YesOrNo):
+    def ruling(self, url: str, robot: str | bytes, /) -> str:
+        return f"{robot!r} may not fetch {url}"
+
+
+def test_a_ruling_of_another_type_is_a_defect_of_the_parser() -> None:
+    with pytest.raises(ParserDefectError, match=r"ruling\(\) .* a Ruling"):
+        judged("/org/plans.html", Obey(COPY, 0), Mistaken())
 
 
 class Contradicting(YesOrNo):
