@@ -148,6 +148,22 @@ def test_wrong_usage(robots: Robots, log: Path, arguments: list[str], why: str) 
     assert (ran.status, why in ran.err) == (2, True), ran.err
 
 
+def test_many_robots_and_those_that_are_not_accused(robots: Robots, log: Path) -> None:
+    hits = [Hit(BEGAN + n, f"x{n:x}bot/1", "/private/1") for n in range(60)]
+    hits += [Hit(BEGAN + 70, "SomeApp/2", "/private/1"), Hit(BEGAN + 71, "late-bot/1", "/")]
+    hits += [Hit(BEGAN + n, "late-bot/1", "/robots.txt") for n in (72, 99)]
+    hits += [Hit(BEGAN, "AdsBot-Google (+http://www.google.com/x)", "/private/1")]
+    log.write_bytes(written(hits))
+    out = robots("audit", "--robots", "robots.txt", log).out
+    assert "  12 more robots: --json has them" in out
+    assert "  11 more lines disobeyed: --json has them" in out
+    assert "maybe not a robot: someapp, 1 of its requests are disallowed" in out
+    log.write_bytes(written(hits[60:]))
+    out = robots("audit", "--robots", "robots.txt", log).out
+    assert "fetched robots.txt after 1 request," in out
+    assert "documented: it obeys records that name it, and not that for *" in out
+
+
 def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:
     hits = [Hit(BEGAN, RUDE, "/private/1", host=host) for host in ("www.fict.org", "b.example")]
     log.write_bytes(written(hits, "vhost"))
@@ -159,6 +175,17 @@ def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:
     of_none = robots("audit", "--robots", "robots.txt", "--site", "https://c.example", log)
     assert (of_none.status, of_none.out.partition("\n")[0]) == (3, "no line was read")
     assert "no line is of https://c.example. The log is of b.example:80, www.fict" in of_none.err
+
+
+def test_published_ranges(robots: Robots, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "rudebot.json").write_text('{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}')
+    (tmp_path / "ours").write_text("192.0.2.0/24\n")
+    ran = robots("audit", "--robots", "robots.txt", "--ranges", "rudebot.json", log)
+    assert "rudebot (unverified)" in ran.out
+    assert "not from the published addresses" in ran.out
+    ours = ["--ranges", "rudebot.json", "--ranges", "rudebot=ours"]
+    [found] = robots("audit", "--robots", "robots.txt", "--json", *ours, log).objects
+    assert [(robot["name"], robot["verified"]) for robot in found["robots"]] == [("rudebot", True)]
 
 
 def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:

@@ -175,6 +175,24 @@ def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, wo
     assert "\n  hazard" not in strict.out
 
 
+@pytest.mark.parametrize("parser", ["Koster", "Rfc9309"])
+def test_explain_names_a_refusal_that_rfc_9309_allows(robots: Robots, parser: str) -> None:
+    body = b"User-agent: *\nDisallow: /\nAllow: /a\n"
+    settings = {"KOSTER_PARSER": f"scrapy_koster.{parser}RobotParser"}
+    ran, row = explained(robots, body, "http://h/a", **settings)
+    is_stricter = parser == "Koster"
+    assert (row["stricter"], row["rfc9309"]["allowed"]) == (is_stricter, True)
+    assert ('\n  stricter  KOSTER_PARSER = "scrapy_koster.Rfc9309' in ran.out) is is_stricter
+
+
+def test_explain_goes_by_the_parser_of_the_settings(robots: Robots) -> None:
+    settings = {"KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser"}
+    body = b"User-agent: *\nDisallow: /a*b\n"
+    ran, verdict = explained(robots, body, "http://h/aXb", **settings)
+    assert (verdict["allowed"], verdict["section"]) == (False, "ProtegoRobotParser")
+    assert f"because   {verdict['because']}\n" in ran.out
+
+
 def test_explain_names_an_override(robots: Robots) -> None:
     body = b"User-agent: *\nDisallow: /a\n"
     entry = {"site": "http://h", "allow": ["/a"], "reason": "agreed", "until": "2999-12-31"}

@@ -76,6 +76,12 @@ def test_csv_has_the_same_numbers(robots: Robots, database: Path) -> None:
     assert sum(int(line.split(",")[column]) for line in lines) == 21
 
 
+def test_against_an_older_one(robots: Robots, database: Path, tmp_path: Path) -> None:
+    ran = robots("report", database, "-o", "new.html", "--against", database)
+    assert ran.status == 0
+    assert "Compared with Crawl of web" in (tmp_path / "new.html").read_text()
+
+
 def test_what_cannot_be_read(robots: Robots, tmp_path: Path) -> None:
     missing = robots("report", "missing.sqlite3")
     assert (missing.status, missing.out) == (3, "")

@@ -151,7 +151,8 @@ def test_a_page_in_place_of_a_file_disallows_by_the_setting() -> None:
     assert standing_of(page, Policy(html=Html.DISALLOW)) is Standing.HTML_DISALLOWED
     assert standing_of(page, POLICY) is Standing.HTML
     assert standing_of(FILE, Policy(html=Html.DISALLOW)) is Standing.OBEYED
-    assert copied(Answer(URL, 200, {}, page.body), policy=Policy(html=Html.DISALLOW))
+    disallowed = copied(Answer(URL, 200, {}, page.body), policy=Policy(html=Html.DISALLOW))
+    assert disallowed.body == page.body
 
 
 def test_a_page_that_has_become_a_failure_is_no_old_copy() -> None:

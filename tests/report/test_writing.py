@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +30,19 @@ def test_a_symlink_stays_one(tmp_path: Path) -> None:
             target.chmod(0o600)
     assert target.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in target.parent.iterdir()] == ["page.html"]
+
+
+def test_a_fifo_is_written_into(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(fifo.read_text()))
+    reader.start()
+    try_writing(str(fifo))
+    write(str(fifo))
+    reader.join(timeout=30)
+    assert read == ["new"]
+    assert fifo.is_fifo()
 
 
 @pytest.mark.parametrize(

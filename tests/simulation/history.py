@@ -280,6 +280,8 @@ class History:
                 secs = chance.choice((2.0, 12.0, 40.0, 90.0))
                 self.tell(process, f"is paused for {secs} s", "")
                 process.paused_until = self.clock.now + secs
+                # It may go on between what it allowed and what it sends.
+                self.clocks_are_right = False
             case "jump":
                 process.offset += chance.choice(_JUMPS)
                 self.clocks_are_right = False

@@ -18,7 +18,7 @@ from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Claimed, Claiming, Pacing, Storage, StorageError, contract
-from scrapy_koster.storage.contract import COPY, FAILURE, A, Check
+from scrapy_koster.storage.contract import COPY, FAILURE, A, B, Check
 from scrapy_koster.storage.latest import is_news, judged
 from scrapy_koster.storage.memory import MemoryStorage
 
@@ -173,6 +173,16 @@ def test_a_value_that_would_not_be_read_back_is_not_stored(name: str, tmp_path: 
         assert storage.get(A) is None
         storage.put(A, largest)
         assert storage.get(A) == largest
+
+
+def test_memory_gives_up_the_least_recently_used() -> None:
+    storage = MemoryStorage(600)
+    storage.put(A, COPY)
+    storage.put(B, COPY)
+    storage.get(A)
+    c = Site("http", "c.example", 80)
+    storage.put(c, COPY)
+    assert dict(storage.sites()) == {A: COPY, c: COPY}
 
 
 # What is read back, by the settings of today.
