@@ -11,14 +11,12 @@
 #   make test-lowest  the same with the lowest versions of the direct dependencies
 #   make test-middle  what depends on the Python, for those in between
 #   make test-ecosystem  real crawls beside other plugins; ecosystem-page writes docs/ecosystem.md from it
-#   make test-servers  logs that nginx, Apache, Squid and others write, and an archive in pywb: of what is installed
 #   make test-scrapy  Scrapy's own tests, with the add-on in Scrapy's default settings
 #   make lint         ruff, import-linter, mypy, and zizmor for the workflows
 #   make docs         the site of docs/, in build/docs; a warning is an error
 #   make simulate     100,000 simulated histories; SEEDS=0-999: so many; SEED=42: one, told step by step
 #   make random-crawl real crawls drawn from seeds: 200 of the day; SEEDS=0-99: so many; SEED=42: one, told step by step
 #   make bench        the benchmarks
-#   make soak         a crawl that is killed and begun again: REQUESTS=1000000 SITES=20000
 #   make clean
 #
 # With other versions, each in a folder of its own:
@@ -30,8 +28,6 @@ VENV ?= .venv
 SCRAPY ?= scrapy
 JOBS ?= 5
 WORKERS ?= 4
-REQUESTS ?= 1000000
-SITES ?= 20000
 
 # Each test that starts a Python would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -61,18 +57,21 @@ SHORT := not long and not timed
 UNITS := tests/audit tests/checker tests/crawl tests/protocol tests/report tests/storage
 # Some of what depends on the Python, and the first of the crawl tests.
 MIDDLE := tests/protocol/test_conformance.py tests/storage tests/crawls/test_crawl.py
-# In test-reactor and test-reactorless: those, or all crawls that can differ by loop (tests/loops.md).
+# In test-reactor and test-reactorless: those, or all crawls that can differ by loop.
 LOOP_TESTS ?=
+# What cannot: settings, texts, what an answer means, and crawls in processes with a reactor of their own.
+ONE_LOOP := $(addprefix --ignore=tests/,$(addsuffix .py,crawl/test_addon crawl/test_config \
+	crawl/test_spidermiddleware project/test_readme project/test_recipes crawls/test_first_crawl \
+	crawls/test_wire $(addprefix crawls/test_crawl_,access html log missing parsers robot \
+	scrapy_redis stored ways_past)))
 # Twisted's own reactor has the HTTP client and the timers of the asyncio reactor.
 OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _start.py _waiting.py)
-
-SERVERS := tests/ecosystem/test_logs_of_servers.py tests/ecosystem/test_pywb.py
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
 RUNS := test-reactorless-first test-reactorless-second test-covered-units test-long test-many \
 	test-reactor test-browser
 
-.PHONY: demo demo-fleet test test-rest test-all test-covered test-long-crawls $(RUNS) test-reactorless test-timed test-redis test-floor test-lowest test-middle test-quick test-scrapy test-ecosystem test-servers ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate random-crawl bench soak clean install
+.PHONY: demo demo-fleet test test-rest test-all test-covered test-long-crawls $(RUNS) test-reactorless test-timed test-redis test-floor test-lowest test-middle test-quick test-scrapy test-ecosystem  ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate random-crawl bench clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -116,7 +115,7 @@ test-covered: $(TEST) $(BROWSER)
 # and what is of crawls and no crawl: `make test` runs them. Each case of the conformance file is read
 # once here, and examples that are made up reach no other line than those that are written down.
 UNCOVERED := $(addprefix --ignore=tests/,project harness random_crawls simulation crawls) \
-	-k 'not conformance_cases and not agrees_with_the_case'
+	-k 'not conformance_cases'
 
 test-covered-units: $(TEST)
 	$(BIN)/coverage run -m pytest -p no:twisted \
@@ -129,7 +128,7 @@ test-many: $(TEST)
 test-reactor: $(TEST)
 	$(PYTEST) --reactor=default -m '$(SHORT) and crawl' $(or $(LOOP_TESTS),$(OF_THE_REACTOR))
 
-REACTORLESS = $(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and crawl'
+REACTORLESS = $(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and crawl' $(ONE_LOOP)
 
 test-reactorless: $(TEST)
 	$(REACTORLESS) $(LOOP_TESTS)
@@ -198,11 +197,7 @@ test-scrapy:
 
 # A real crawl beside each plugin, and beside what Scrapy has.
 test-ecosystem: $(ECOSYSTEM)
-	$(PYTEST) tests/ecosystem $(addprefix --ignore=,$(SERVERS))
-
-# Each skip names a program that is not installed, and how to install it.
-test-servers: $(TEST)
-	$(PYTEST) -rs $(SERVERS)
+	$(PYTEST) tests/ecosystem
 
 # The same, what the table has of other tests, and that of scrapyd where it is installed.
 ecosystem-page: $(ECOSYSTEM)
@@ -241,9 +236,6 @@ docs: $(DOCS)
 
 bench: $(BENCH)
 	$(BIN)/python benchmarks
-
-soak: $(TEST)
-	$(BIN)/python tests/soak.py --requests $(REQUESTS) --sites $(SITES)
 
 clean:
 	rm -rf .venv .venv-* build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache \

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from crawls import CRAWL
-from harness.manysites import Kind, ManySites, kind_of
+from manysites import Kind, ManySites, kind_of
 from report import Table
 
 SITES, PAGES = 600, 6

@@ -14,9 +14,9 @@ from statistics import median
 from typing import Any
 
 from corpus import corpus
-from harness.real_files import CORPUS
 from harness.redis_server import RedisServer, redis_server
 from harness.storages import Place
+from real_files import CORPUS
 from report import Table
 
 from scrapy_koster.protocol.access import Copy

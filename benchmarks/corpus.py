@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from harness.real_files import CORPUS, File, real_files
+from real_files import CORPUS, File, real_files
 
 FILES = 1_000
 URLS = 50

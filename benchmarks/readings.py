@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from corpus import corpus
-from harness.real_files import File
 from peers import ROBOT, Peer
+from real_files import File
 from report import Table
 from scrapy.robotstxt import ProtegoRobotParser
 from timing import by_turns, micros

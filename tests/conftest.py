@@ -17,7 +17,6 @@ from harness.browser import browser, opened  # noqa: F401  # fixtures
 from harness.commands import in_a_process, robots, sites  # noqa: F401
 from harness.crawling import Crawl
 from harness.loops import BareLoop, Loop, ReactorLoop
-from harness.real_files import CORPUS, NO_CORPUS, File, real_files
 from harness.server import Server
 from harness.sizes import EXAMPLES, MANY_EXAMPLES
 from hypothesis import settings
@@ -25,24 +24,17 @@ from hypothesis import settings
 BOUND_SECS = 180.0
 STOP_SECS = 15.0
 LOOP = pytest.StashKey[Loop]()
-TESTS = Path(__file__).parent
-ONE_LOOP = {
-    line.split("|")[1].strip()
-    for line in (TESTS / "loops.md").read_text("utf-8").splitlines()
-    if ".py |" in line
-}
-"""The files of the table: their crawls run on the asyncio reactor only."""
 
 MARKERS = (
     "bound(seconds): how long a coroutine test may take, in place of 180 seconds",
-    "crawl: runs on the loops that tests/loops.md says; coroutine tests have it",
+    "crawl: runs on each kind of loop, see the Makefile; coroutine tests have it",
     "long: takes so long that one kind of reactor, and one Python, have to do",
     "slow: a unit test that takes so long that make test-quick is without it",
     "timed: measures how fast something is, and so runs by itself, once",
     "real_time: its crawls wait in real time, see harness/virtual.py",
     "browser: needs a Chromium, and no other loop than that of Playwright",
     "beside(package, part): what the test is about, see tests/ecosystem",
-    "promise(page, words): what the test holds: promises.md",
+    "promise(page, words): what the test holds",
 )
 
 # How long an example takes says more of the machine than of what is tested.
@@ -81,20 +73,10 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"loop: {config.stash[LOOP].name}"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             item.add_marker("crawl")
-    if config.pluginmanager.hasplugin("twisted") and config.getoption("reactor") == "asyncio":
-        return
-    left_out = [
-        item
-        for item in items
-        if item.get_closest_marker("crawl") and item.path.relative_to(TESTS).as_posix() in ONE_LOOP
-    ]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -157,11 +139,6 @@ def server(crawl: Crawl) -> Iterator[Server]:  # closed before the crawls that w
     with Server() as server:
         yield server
     assert not server.errors
-
-
-@pytest.fixture(scope="session")
-def corpus() -> list[File]:
-    return real_files() if CORPUS.exists() else pytest.skip(NO_CORPUS)
 
 
 @pytest.fixture

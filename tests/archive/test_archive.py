@@ -16,19 +16,18 @@ from typing import Any
 
 import pytest
 from harness import forks
-from harness.archives import BODY, NOW, attempt, check, evidence, ours, read, site_of, warcs
+from harness.archives import BODY, NOW, attempt, check, evidence, ours, site_of, warcs
 from harness.sizes import so_many
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.archive import index as indexes
 from scrapy_koster.archive import writer
 from scrapy_koster.archive.folder import Folder
-from scrapy_koster.archive.history import changes, versions
+from scrapy_koster.archive.history import changes
 from scrapy_koster.archive.index import key_of
 from scrapy_koster.archive.record import ArchiveError, Attempt, Record
 from scrapy_koster.archive.warc import RECORD_MAX_BYTES, date_text, member_of, records_in
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.site import Site
 
@@ -82,7 +81,6 @@ DAMAGED = {
 }
 
 
-@pytest.mark.promise("docs/evidence.md", "a file is read up to its first damaged record")
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
 def test_a_file_is_read_up_to_its_first_damaged_record(data: bytes) -> None:
     found = [record.id for _, _, record in read_back(member_of(RECORD) + data)]
@@ -104,7 +102,6 @@ def archived(folder: Path, *sites: Site) -> None:
     archive.close()
 
 
-@pytest.mark.promise("docs/evidence.md", "after 100 MB, a new file")
 def test_a_file_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "FILE_MAX_BYTES", 3000)
     archived(tmp_path, *map(site_of, range(10)))
@@ -152,29 +149,6 @@ def test_a_write_that_fails_leaves_whole_records(
     assert seen == [0 if first else 1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("user", "path"), [("me:pass@", "/robots.txt"), ("me@", "/a//b@c?d=//e@f")]
-)
-def test_a_url_has_no_user_and_is_otherwise_as_it_was(tmp_path: Path, user: str, path: str) -> None:
-    wanted, written = attempt(site_of(1)), f"http://h1.example{path}"
-    url = f"http://{user}h1.example{path}"
-    copy, exchange = wanted.known, replace(wanted.exchanges[0], url=url)
-    assert isinstance(copy, Copy)
-    archive = evidence(tmp_path)
-    archive.add(replace(wanted, known=replace(copy, url=url), exchanges=(exchange,)))
-    archive.close()
-    response, request, outcome = read(tmp_path)[1:]
-    for record in (response, request):
-        assert record.headers["WARC-Target-URI"] == written
-    assert json.loads(outcome.block)["copy"]["url"] == written
-    assert b"GET " + path.encode() in request.block
-    folder = Folder(str(tmp_path))
-    [found] = folder.outcomes(site_of(1))
-    whole = folder.whole(found)
-    assert isinstance(whole, Copy)
-    assert whole.body == BODY
-
-
 def test_a_site_forges_no_record_of_another(tmp_path: Path) -> None:
     """A member stores an incompressible body unchanged. So a body can contain gzip members, and a
     reader could take these for records, after the writer was killed inside of the body.
@@ -200,20 +174,6 @@ def test_a_site_forges_no_record_of_another(tmp_path: Path) -> None:
 # Indexes
 
 
-def test_keys() -> None:
-    for url, key in (
-        ("http://www.example.com/Robots.txt", "com,example)/robots.txt"),
-        ("http://www2.wwww.example./", "example,wwww)/"),
-        ("https://example.com:8443/a?b=c", "com,example:8443)/a?b=c"),
-        ("https://example.com:443/", "com,example)/"),
-        ("http://127.0.0.1:8080/robots.txt", "1,0,0,127:8080)/robots.txt"),
-        ("http://[::1]/", "::1)/"),
-        ("urn:koster:http://h/robots.txt", "urn:koster:http://h/robots.txt"),
-    ):
-        assert key_of(url) == key
-
-
-@pytest.mark.promise("docs/evidence.md", "other programs find the file by its URL")
 @pytest.mark.parametrize(
     ("received", "mime"),
     [
@@ -252,15 +212,6 @@ def test_an_index_has_what_the_site_sent(
     assert path.read_bytes() == written
 
 
-def test_an_index_is_sorted(tmp_path: Path) -> None:
-    archived(tmp_path, *map(site_of, random.Random(1).sample(range(100), 100)))
-    [path] = tmp_path.glob("*.cdxj")
-    _, *lines = path.read_text().splitlines()
-    assert len(lines) == 200
-    assert lines == sorted(lines)
-    assert all(len(Folder(str(tmp_path)).outcomes(site_of(n))) == 1 for n in range(100))
-
-
 WRONG_LINES = (b"", b"x", b"{}", b'{"offset": "x"}', b"[" * 100_000, b'{"offset": "-5"}')
 
 
@@ -274,36 +225,10 @@ def test_a_line_of_an_index_that_is_not_valid(tmp_path: Path, wrong: bytes) -> N
     assert len(Folder(str(tmp_path)).outcomes(site_of(1))) == 1
 
 
-@pytest.mark.promise("docs/evidence.md", "a missing index is made anew")
-def test_a_folder_that_may_only_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archived(tmp_path, site_of(1))
-    [path] = tmp_path.glob("*.cdxj")
-    path.unlink()
-
-    def fail(*_arguments: Any) -> None:
-        raise OSError(errno.EROFS, "read-only")
-
-    monkeypatch.setattr(indexes, "write_index", fail)
-    assert len(Folder(str(tmp_path)).outcomes(site_of(1))) == 1
-    assert not path.exists()
-
-
 def test_an_archive_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "a.warc.gz").mkdir()
     with pytest.raises(ArchiveError, match=r"a\.warc\.gz.* cannot be read"):
         Folder(str(tmp_path)).outcomes(site_of(1))
-
-
-def test_files_that_are_no_archive(tmp_path: Path) -> None:
-    (tmp_path / "a.warc.gz").touch()
-    (tmp_path / "b.warc.gz").write_bytes(b"\x1f\x8b\x08" * 1000)
-    (tmp_path / "c.warc.gz").write_bytes(member_of(RECORD))
-    for number, url in enumerate(("http://[", "http://h:99999/", "http://h:x/", "", "\0")):
-        record = Record("metadata", NOW, b"{}", "application/json", url)
-        (tmp_path / f"d{number}.warc.gz").write_bytes(member_of(record))
-    folder = Folder(str(tmp_path))
-    assert folder.outcomes(site_of(1)) == []
-    assert folder.info(tmp_path / "a.warc.gz") == {}
 
 
 def outcome_with(change: Callable[[dict[str, Any]], object], folder: Path) -> list[Any]:
@@ -336,15 +261,6 @@ def test_an_outcome_that_is_not_valid(
     assert outcome_with(change, tmp_path) == []
 
 
-def test_a_body_that_is_in_another_folder(tmp_path: Path) -> None:
-    def rename(told: dict[str, Any]) -> None:
-        told["copy"]["record_id"] = "<urn:uuid:other>"
-
-    [outcome] = outcome_with(rename, tmp_path)
-    with pytest.raises(ArchiveError, match="put their files into one folder"):
-        Folder(str(tmp_path)).whole(outcome)
-
-
 # A killed writer
 
 KILLED = """
@@ -361,7 +277,6 @@ while True:
 """
 
 
-@pytest.mark.promise("docs/evidence.md", "the archive survives a killed process")
 @pytest.mark.skipif(os.name != "posix", reason="it is killed by a signal of POSIX")
 @pytest.mark.real_time
 def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:
@@ -396,20 +311,6 @@ def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:
 
 def copy_of(site: Site, body: bytes, fetched: float) -> Copy:
     return Copy(site.robots_url, 200, body, None, None, fetched, fetched + 9)
-
-
-def test_versions_are_dated_by_what_the_site_answered(tmp_path: Path) -> None:
-    site, archive = site_of(1), evidence(tmp_path)
-    first, second = (copy_of(site, body, NOW + n) for n, body in enumerate((b"a", b"b")))
-    for at, copy in ((5, first), (6, second), (7, first), (8, replace(second, fetched=NOW + 7))):
-        archive.add(Attempt(site, copy, "storage", NOW + at))
-    archive.add(Attempt(site, Failure("HTTP 503", 1, NOW, NOW + 9, NOW + 99, None), "fetched", NOW))
-    archive.add(Attempt(site, copy_of(site, b"a", NOW + 20), "fetched", NOW + 20))
-    archive.close()
-    found = versions(Folder(str(tmp_path)).outcomes(site))
-    assert [(v.copy.fetched - NOW, v.last_seen - NOW, v.seen) for v in found] == [
-        (0, 0, 1), (1, 7, 2), (20, 20, 1),
-    ]  # fmt: skip
 
 
 LINES = st.lists(st.sampled_from([b"a", b"b", b"c", b""]), max_size=12)

@@ -31,8 +31,6 @@ def guilty(found: dict[str, Any]) -> dict[str, dict[Line, int]]:
     }
 
 
-@pytest.mark.promise("docs/audit.md", "what counts as a violation, and what is in grace")
-@pytest.mark.promise("docs/audit.md", "days: requests and violations")
 @pytest.mark.parametrize("reading", ["draft", "rfc9309"])
 def test_robots_lines_and_counts_are_exact(reading: str) -> None:
     robots = sinners()
@@ -60,7 +58,6 @@ def as_combined() -> dict[str, Any]:
     return audited(written(log_of(sinners())))
 
 
-@pytest.mark.promise("docs/audit.md", "the formats of logs")
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "common"])
 def test_the_same_visits_in_each_format(name: str) -> None:
     hits = log_of(sinners())

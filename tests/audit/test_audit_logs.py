@@ -6,9 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
-import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,17 +14,14 @@ import pytest
 from harness.audit_logs import BEGAN, DAY, FIRST, Hit, log_of, sinners, written
 from harness.audits import audited, day_of
 
-from scrapy_koster.audit import access_log as audit_log
-from scrapy_koster.audit import audited_robot, judging, merged_logs
+from scrapy_koster.audit import audited_robot
 from scrapy_koster.audit import auditor as audit_auditor
 from scrapy_koster.audit.addresses import Ranges, masked, networks_in, whole
 from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.judging import Files, Version, method_and_path
-from scrapy_koster.audit.naming import By, Namer
 from scrapy_koster.audit.result import Result
 from scrapy_koster.audit.textlines import nginx_format
 from scrapy_koster.audit.times import seconds_of
-from scrapy_koster.protocol.wording import utc
 
 ONE = (Version("robots.txt", float("-inf"), FIRST),)
 RUDE = "rudebot/1.0"
@@ -43,8 +38,6 @@ def rude(count: int = 3, **more: Any) -> list[Hit]:
 # Compressed.
 
 
-@pytest.mark.promise("docs/audit.md", "gz, bz2 and xz")
-@pytest.mark.promise("docs/audit.md", "an archive that is damaged")
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 def test_what_is_compressed_counts_up_to_its_damage(compress: Callable[[bytes], bytes]) -> None:
     log = written(rude(1000))
@@ -59,29 +52,6 @@ def test_what_is_compressed_counts_up_to_its_damage(compress: Callable[[bytes], 
 # Lines.
 
 
-def test_a_server_may_write_other_lines_when_it_starts() -> None:
-    before, log = b'{"msg": "started"}\n' * 9_000, written(log_of(sinners()), "caddy")
-    assert judged(before + log)["robots"] == judged(log)["robots"]
-
-
-@pytest.mark.parametrize(("reading", "secs"), [("draft", None), ("rfc9309", 10.0)])
-def test_the_delay_is_that_of_the_reading(reading: str, secs: float | None) -> None:
-    """RFC 9309 joins the records for a name, the draft takes the first."""
-    file = b"User-agent: *\nDisallow: /a\n\nUser-agent: *\nCrawl-delay: 10\n"
-    versions = (Version("robots.txt", float("-inf"), file),)
-    [robot] = audited(written(rude()), versions=versions, reading=reading)["robots"]
-    assert robot["speed"]["crawl_delay_secs"] == secs
-
-
-@pytest.mark.parametrize("more", ["", ", 10.0.0.1", ", 10.0.0.1, unknown"])
-def test_the_client_is_the_first_address_of_x_forwarded_for(more: str) -> None:
-    given = nginx_format('"$http_x_forwarded_for" $proxy [$time_local] "$request"')
-    line = f'"192.0.2.7{more}" 10.0.0.9 [21/Nov/2026:20:00:00 +0000] "GET / HTTP/1.1"\n'
-    [(client, *_)] = given.rows(line.encode())
-    assert client == b"192.0.2.7"
-
-
-@pytest.mark.promise("docs/audit.md", "a log can have any size")
 def test_ten_megabytes_without_an_end_are_one_line() -> None:
     log = written(rude())
     found = judged(log + b"\xff" * 10_000_000 + b"\n" + b"a" * 66_000 + b"\n" + log)
@@ -118,7 +88,9 @@ def test_escapes_of_a_text_log_are_read() -> None:
         ("GET /\xe9 HTTP/2.0", (b"GET", b"/\xc3\xa9")),
     ],
 )
-def test_request_lines(request_line: bytes | str, found: tuple[bytes, bytes]) -> None:
+def test_the_method_and_the_path_of_a_request_line(
+    request_line: bytes | str, found: tuple[bytes, bytes]
+) -> None:
     assert method_and_path(request_line) == found
 
 
@@ -132,7 +104,7 @@ def test_request_lines(request_line: bytes | str, found: tuple[bytes, bytes]) ->
         1795291200123,
     ],
 )
-def test_times(time: bytes | str | float) -> None:
+def test_the_times_of_each_format_are_read(time: bytes | str | float) -> None:
     assert seconds_of(time) == 1795291200
     assert seconds_of("31/Dec/2016:23:59:60 +0000") == 1483228799
 
@@ -141,7 +113,7 @@ def test_times(time: bytes | str | float) -> None:
     "time", ["", "yesterday", "31/Feb/2026:20:00:00 +0000", "21/Foo/2026:20:00:00 +0000",
              float("nan"), "9" * 30],
 )  # fmt: skip
-def test_no_times(time: str | float) -> None:
+def test_what_is_no_time_is_none(time: str | float) -> None:
     assert seconds_of(time) is None
 
 
@@ -161,7 +133,6 @@ def test_a_log_format_that_cannot_be_read(text: str, why: str) -> None:
 # Many logs, and lines out of order.
 
 
-@pytest.mark.promise("docs/audit.md", "several logs in any order")
 @pytest.mark.slow
 def test_logs_of_one_server_in_any_order() -> None:
     hits = log_of(sinners())
@@ -169,38 +140,6 @@ def test_logs_of_one_server_in_any_order() -> None:
     together = judged(written(hits))
     Random(1).shuffle(parts)
     assert judged(*parts) == together
-
-
-@pytest.mark.promise("docs/audit.md", "lines can be out of order by a minute")
-def test_lines_out_of_order_within_a_minute_make_no_difference() -> None:
-    chance = Random(1)
-    hits = log_of(sinners())
-    late = sorted(hits, key=lambda hit: hit.secs + chance.randrange(60))
-    found, together = judged(written(late)), judged(written(hits))
-    assert [r["out_of_order"] for r in found["robots"]] == [0] * 50
-    assert {r["name"]: (r["violations"], r["speed"]) for r in found["robots"]} == {
-        r["name"]: (r["violations"], r["speed"]) for r in together["robots"]
-    }
-
-
-@pytest.mark.promise("docs/audit.md", "later lines are judged (out_of_order)")
-@pytest.mark.slow
-def test_a_line_that_is_late_is_judged_all_the_same() -> None:
-    hits = [Hit(BEGAN + n, RUDE, "/") for n in range(5_000)]
-    late = [Hit(BEGAN + 5, RUDE, "/private/late"), Hit(BEGAN - 5, RUDE, "/robots.txt")]
-    late += [Hit(BEGAN + 7, "latebot/1", "/")]
-    log = written([*hits, Hit(BEGAN + 5_000, RUDE, "/robots.txt"), *late, *rude(1)])
-    robot, other = judged(log)["robots"]
-    assert (robot["violations"], robot["requests"]) == (2, 5_004)
-    assert other["first"] == other["last"] == utc(BEGAN + 7)
-    assert robot["asked"]["first"] == robot["first"] == utc(BEGAN - 5)
-    assert robot["speed"]["gap_secs"] == {"p10": 1, "p50": 1, "p90": 1}
-    # Not by a copy that was fetched later: the one before may have allowed it.
-    hits[200] = Hit(BEGAN + 200, RUDE, "/robots.txt")
-    log = written([*hits, Hit(BEGAN + 150, RUDE, "/private/late")])
-    versions = Version("old", float("-inf"), b""), Version("new", BEGAN + 100, FIRST)
-    [robot] = audited(log, versions=versions)["robots"]
-    assert (robot["violations"], robot["in_grace"]) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -213,16 +152,9 @@ def test_what_gives_a_robot_no_grace(method: str, status: int, in_grace: int) ->
     assert (robot["violations"], robot["in_grace"]) == (1 - in_grace, in_grace)
 
 
-def test_a_long_crawl_delay_that_is_kept() -> None:
-    pace = audited_robot.Pace()
-    pace.gaps[86_000] += 1  # a gap of a day, with two digits
-    assert pace.kept(86_400) == 1
-
-
 # Bounds of memory.
 
 
-@pytest.mark.promise("docs/audit.md", "the 1,000 most frequent names; not_kept_apart")
 @pytest.mark.slow
 def test_more_robots_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_auditor, "ROBOTS_MOST", 100)
@@ -242,72 +174,9 @@ def test_more_robots_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> Non
     assert requests == found["lines"]
 
 
-@pytest.mark.promise("docs/audit.md", "20,000 pairs of a robot and a line")
-def test_more_lines_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_auditor, "VIOLATIONS_MOST", 10)
-    body = b"User-agent: *\n" + b"".join(b"Disallow: /%d/\n" % n for n in range(100))
-    log = written([Hit(BEGAN + n, RUDE, f"/{n}/") for n in range(100)])
-    found = audited(log, versions=[Version("robots.txt", float("-inf"), body)])
-    [robot] = found["robots"]
-    assert robot["violations"] == 100
-    assert robot["violated_rules"][0]["rule"] == "(lines that were not kept apart)"
-
-
-@pytest.mark.promise("docs/audit.md", "an audit uses about 100 MB")
-@pytest.mark.long
-def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(audit_log, "HEADERS_KEPT", 500)
-    monkeypatch.setattr(judging, "ANSWERS_KEPT", 500)
-    monkeypatch.setattr(audit_auditor, "ROBOTS_MOST", 300)
-
-    def most(count: int) -> int:
-        log = written(
-            Hit(BEGAN + n, f"b{n:x}x{n}bot/1", f"/{n:x}/{n}", client=f"10.{n % 250}.{n % 249}.1")
-            for n in range(count)
-        )
-        tracemalloc.start()
-        opened: list[tuple[str, Any]] = [("log", lambda: io.BufferedReader(io.BytesIO(log)))]
-        audit(Files(ONE), opened, masked)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return peak - len(log)
-
-    monkeypatch.setattr(merged_logs, "PIECE_BYTES", 1 << 16)
-    most(100)
-    most(1000)  # memory for imports and patterns does not count
-    assert most(4000) < 1.2 * most(2000)
-
-
-def test_more_clients_without_a_name_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_auditor, "ASKERS_MOST", 2)
-    hits = [Hit(BEGAN + n, "-", "/robots.txt", client=f"10.0.{n}.1") for n in range(5)]
-    found = judged(written(hits))
-    assert len(found["robots"]) == 2
-    assert (found["not_kept_apart"]["clients"], found["nameless"]) == (3, 3)
-
-
 # Robots and other programs.
 
 
-@pytest.mark.promise("docs/audit.md", "known_by: file, list, header")
-@pytest.mark.parametrize(
-    ("header", "name", "by"),
-    [
-        ("FigTree/0.1 Robot libwww-perl/5.04", "figtree", By.FILE),
-        ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://google.example)", "googlebot", By.LIST),
-        ("Mozilla/5.0 (compatible; NewThing/1.0; +http://x.example)", "newthing", By.NOTHING),
-        ("Mozilla/5.0 (compatible; SomeBot)", "somebot", By.ITSELF),
-    ],
-)  # fmt: skip
-def test_names(header: str, name: str, by: By) -> None:
-    namer = Namer([b"User-agent: FigTree/9 beta\nDisallow: /"])
-    assert namer.named(header) == name
-    assert namer.by(name) is by
-
-
-@pytest.mark.promise("docs/audit.md", "a client without a User-Agent")
 def test_without_a_header_a_client_that_asks_is_a_robot() -> None:
     hits = [
         Hit(BEGAN + n, "-", target, client=client)
@@ -326,7 +195,6 @@ def test_without_a_header_a_client_that_asks_is_a_robot() -> None:
     assert audited(written(hits), versions=[named])["robots"][0]["violations"] == 0
 
 
-@pytest.mark.promise("docs/audit.md", "addresses are shown as networks")
 @pytest.mark.parametrize(
     ("client", "network"),
     [
@@ -346,7 +214,6 @@ def test_addresses_are_masked(client: bytes | str, network: str) -> None:
 # Days, published ranges, and a log that is cut.
 
 
-@pytest.mark.promise("docs/audit.md", "day is null beyond 400 days")
 def test_days_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audited_robot, "DAYS_MOST", 3)
     hits = [Hit(BEGAN + n * DAY, RUDE, "/private/" if n != 2 else "/") for n in range(5)]
@@ -356,22 +223,12 @@ def test_days_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [each["violations"] for each in days] == [1, 1, 1, 0, 1]
 
 
-def test_days_of_robots_that_are_not_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_auditor, "ROBOTS_MOST", 4)
-    monkeypatch.setattr(audit_auditor, "MERGED_AT_ONCE", 2)
-    hits = [Hit(BEGAN + n, f"bot{n}/1", "/private/") for n in range(20)]
-    found = judged(written(hits))
-    assert found["not_kept_apart"]["names"] > 10
-    assert found["days"] == [{"day": day_of(BEGAN), "requests": 20, "violations": 20}]
-
-
 PUBLISHED = """{"creationTime": "2026-11-18T00:00:00.000000", "prefixes": [
   {"ipv6Prefix": "2001:db8:1::/48"}, {"ipv4Prefix": "192.0.2.0/27"},
   {"ipv4Prefix": "192.0.2.64/27"},
   {"service": "x"}, 7, "198.51.100.1"]}"""
 
 
-@pytest.mark.promise("docs/audit.md", "googlebot (unverified); googlebot-image")
 @pytest.mark.parametrize(
     "text", [PUBLISHED, "# ours\n192.0.2.0/27 # a\n192.0.2.64/27\n2001:db8:1::/48\n198.51.100.1\n"]
 )
@@ -403,20 +260,3 @@ def test_what_is_not_from_the_published_ranges_is_another_robot(text: str) -> No
 def test_no_ranges(text: str) -> None:
     with pytest.raises(ValueError, match=r"address range|not appear to be"):
         networks_in(text)
-
-
-@pytest.mark.promise("docs/audit.md", "a log that shrinks while it is read")
-def test_a_log_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    path.write_bytes(written([Hit(BEGAN + n, RUDE, "/private/") for n in range(15_000)]))
-
-    class Cutting(io.BufferedReader):
-        def read1(self, size: int = -1) -> bytes:
-            if self.tell() > path.stat().st_size // 2:
-                path.write_bytes(b"")
-            return super().read1(size)
-
-    ended = audit(Files(ONE), [(str(path), lambda: Cutting(path.open("rb", buffering=0)))], masked)
-    found = Result(*ended).to_dict()
-    assert found["damaged"][0]["why"] == "it was cut while it was read: lines are missing"
-    assert 0 < found["robots"][0]["requests"] < 15_000

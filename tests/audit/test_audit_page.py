@@ -51,7 +51,6 @@ def test_the_first_screen_says_who_disobeyed(page_file: Path, opened: Open) -> N
     assert all(day[0].startswith("2026-") for day in rows(page, "days"))
 
 
-@pytest.mark.promise("docs/audit.md", "the page escapes the log")
 def test_hostile_lines_do_nothing(tmp_path: Path, opened: Open) -> None:
     hits = [
         Hit(BEGAN + n, f"evilbot{n}/1 {text}", f"/private/{text}", client=text)

@@ -17,7 +17,6 @@ FILES = {
 }
 
 
-@pytest.mark.promise("docs/audit.md", "the name of a robot, and its kind")
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 @pytest.mark.parametrize("sent", ROBOTS, ids=lambda sent: sent.name)
 def test_a_robot_is_named(sent: Sent, file: bytes) -> None:
@@ -26,7 +25,6 @@ def test_a_robot_is_named(sent: Sent, file: bytes) -> None:
     assert namer.kind(sent.name) is Kind(sent.kind)
 
 
-@pytest.mark.promise("docs/audit.md", "browsers and apps are no robots")
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 @pytest.mark.parametrize("header", BROWSERS)
 def test_a_browser_is_no_robot(header: str, file: bytes) -> None:
@@ -58,7 +56,6 @@ def test_other_fallbacks_are_told(name: str, said: str | None) -> None:
     assert found is None if said is None else said in (found or "")
 
 
-@pytest.mark.promise("docs/audit.md", "kinds: AI, search, SEO, archive, other")
 def test_the_kinds_are_counted() -> None:
     agents = ["GPTBot/1.2", "ClaudeBot/1.0", "CCBot/2.0 (https://commoncrawl.org/faq/)"]
     hits = [Hit(BEGAN + n, agent, "/a") for n, agent in enumerate(agents)]

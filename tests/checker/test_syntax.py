@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from scrapy_koster.checker.checks import BOTH, CHECKS
 from scrapy_koster.checker.syntax import MAX_BYTES, check
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
-from scrapy_koster.protocol.records import parse
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +75,7 @@ FREE = b"\nDisallow:\n\n"
         ("", in_record(b"Allow: /", b"Disallow:")),
     ],
 )
-def test_found(expected: str, body: bytes) -> None:
+def test_findings_and_their_places(expected: str, body: bytes) -> None:
     """A file for each code alone is in test_readings.py."""
     assert ", ".join(f"{code} {line}:{column}" for code, line, column in found(body)) == expected
 
@@ -101,7 +100,7 @@ def test_a_misspelt_extension(field: bytes, meant: str | None) -> None:
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-def test_clean(line_end: str) -> None:
+def test_a_right_file_has_no_finding(line_end: str) -> None:
     for text in (
         *(case.body.decode() for case in CASES if case.id == "A7-001"),  # 3.2
         SECTION_4,
@@ -162,7 +161,7 @@ def test_preferences(line: bytes, told: list[tuple[str, int, int]]) -> None:
     assert codes(b"Content-Signal: ai-train=no\n" + rest) == []
 
 
-def test_misspelt() -> None:
+def test_a_misspelt_field_is_named_with_the_field_that_is_meant() -> None:
     body = in_record(b"Disallow:", b"\xef\xbb\xbfDisallow: /", b"Useragent: a")
     messages = [f.message for f in check(body) if f.check.code == "K012"]
     assert [message.rpartition(" ")[2] for message in messages] == ["'Disallow'", "'User-agent'"]
@@ -220,28 +219,6 @@ def test_findings_are_sorted_harmless_and_inside_the_file(body: bytes) -> None:
     assert [f.check for f in check(body)] == [f.check for f in findings][:20] or len(findings) > 20
 
 
-@given(FILES)
-def test_lines_that_are_ignored_are_those_that_have_no_part_in_a_record(
-    body: bytes,
-) -> None:
-    findings = check(body, None)
-    if {"K002", "K003"} & {f.check.code for f in findings}:
-        return
-    obeyed = {line.number for record in parse(body) for line in (*record.agents, *record.rules)}
-    ignored = {f.line for f in findings if f.check.code in ("K010", "K011", "K013", "K034")} - {
-        f.line for f in findings if f.check.code == "K012"
-    }
-    assert not obeyed & ignored
-    told = {
-        f.line for f in findings if f.check.code in ("K010", "K011", "K012", "K013", "K032", "K034")
-    }
-    without = min((f.line for f in findings if f.check.code == "K030"), default=10**9)
-    text = body.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    for number, line in enumerate(text.split(b"\n"), 1):
-        if line.partition(b"#")[0].strip(b" \t"):
-            assert number in obeyed | told or number >= without
-
-
 def table(page: str, columns: int) -> Iterator[list[str]]:
     """The rows of the tables of a page that have so many columns."""
     for line in (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines():
@@ -250,7 +227,6 @@ def table(page: str, columns: int) -> Iterator[list[str]]:
             yield cells
 
 
-@pytest.mark.promise("docs/check-codes.md", "the codes, with severity, reading, section and fix")
 def test_the_documented_codes_are_those_of_the_code() -> None:
     rows = [row for row in table("check-codes.md", 3) if row[0].startswith("K")]
     assert rows == [

@@ -10,25 +10,18 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from time import time
 from typing import Any
 
 import pytest
-from harness import forks
-from harness.challenge_pages import ANUBIS
 from harness.commands import ROOT, Ran, Robots, Sites
-from harness.comparison import HTML
-from harness.conformance import CASES, Case
 from harness.draft import SECTION_4
 from harness.replies import Reply, redirect
-from harness.sizes import so_many
 from harness.storages import SHARED, Place, place_of
 
 from scrapy_koster.commands.output import takes_colours
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import utc
-from scrapy_koster.storage.sqlite import SQLiteStorage
 
 HOSTILE = (
     b"User-agent: *\x1b]0;owned\x07\nDisallow: /\x1b[2J\0" + b"x" * 100_000 + b"\n"
@@ -49,7 +42,6 @@ def file(tmp_path: Path) -> Path:
 # check
 
 
-@pytest.mark.promise("docs/commands.md", "check --json: an object per file")
 def test_check_in_json(robots: Robots, file: Path) -> None:
     ran = robots("check", "--json", file, "-", stdin=b"User-agent: a\nDisallow: /$\n")
     clean, found = ran.objects
@@ -75,7 +67,6 @@ def test_check_in_json(robots: Robots, file: Path) -> None:
     }
 
 
-@pytest.mark.promise("docs/commands.md", "check: the first 20 findings of a code; --all")
 def test_check_bounds_what_it_lists(robots: Robots) -> None:
     body = b"User-agent: a\n" + b"".join(b"Disallow: /%d*\n" % n for n in range(30))
     few, every = robots("check", "-", stdin=body), robots("check", "--all", "-", stdin=body)
@@ -85,7 +76,6 @@ def test_check_bounds_what_it_lists(robots: Robots) -> None:
     assert every.out.count("warning K042") == 30
 
 
-@pytest.mark.promise("docs/commands.md", "check --level; exit status 0 or 1")
 @pytest.mark.parametrize(
     ("level", "codes"), [("note", ["K050", "K042", "K010"]), ("error", ["K010"])]
 )
@@ -99,16 +89,6 @@ def test_check_leaves_out_what_is_less_grave(robots: Robots, level: str, codes: 
 # explain
 
 
-DRAFT_COLUMN = r"(?m)^ {6}> {2}.{8} +(\d+)  "
-RFC_9309_COLUMN = r"(?m)^ {2}.{5} {9}> +(\d+)  "
-# A download handler may send these URLs in a second spelling, and a crawl decides by both.
-AS_SENT: dict[str, tuple[bool, int | None]] = {
-    "C4-004": (True, None),  # /s?, without the question mark in a Request
-    "C7-006": (False, 2),  # /b/../a/
-    "C7-009": (False, 2),  # /./a/
-}
-
-
 def explained(
     robots: Robots, body: bytes, *given: str, **settings: Any
 ) -> tuple[Ran, dict[str, Any]]:
@@ -120,35 +100,9 @@ def explained(
     return ran, as_json.objects[0]
 
 
-# A sample: tests/protocol has all cases, and the command decides with the same function.
-SAMPLE = [case for n, case in enumerate(CASES) if case.id in AS_SENT or n % so_many(16, 1) == 0]
-
-
-@pytest.mark.promise("docs/commands.md", "explain: the line that decides, by both standards")
-@pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.id)
-def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case) -> None:
-    (tmp_path / "a.txt").write_bytes(case.body)
-    given = ["--robots", "a.txt", f"--agent={case.agent}", "--", case.url]
-    [verdict] = robots("explain", "--json", *given).objects
-    allowed, number = AS_SENT.get(case.id, (case.allowed, case.line))
-    assert (verdict["allowed"], verdict["line"]) == (allowed, number)
-    assert (verdict["draft"]["allowed"], verdict["draft"]["line"]) == (allowed, number)
-    rfc9309 = verdict["rfc9309"]
-    text = robots("explain", *given)
-    assert text.status == (0 if allowed else 1)
-    words = {True: "allowed", False: "forbidden"}
-    assert text.out.startswith(f"{words[allowed]} ")
-    assert f"\n  draft     {words[allowed]}" in text.out
-    assert f"\n  RFC 9309  {words[rfc9309['allowed']]}" in text.out
-    for column, line in ((DRAFT_COLUMN, number), (RFC_9309_COLUMN, rfc9309["line"])):
-        assert re.findall(column, text.out) == ([] if line is None else [str(line)])
-
-
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
 
 
-@pytest.mark.promise("docs/commands.md", "--agent: a name, or a whole User-Agent header")
-@pytest.mark.promise("docs/commands.md", "explain: the name in your settings")
 @pytest.mark.parametrize(
     ("options", "settings", "robot"),
     [
@@ -168,7 +122,6 @@ def test_explain_is_for_the_robot_of_the_option_or_the_settings(
     assert ran.status == (1 if GPTBOT in options else 0)
 
 
-@pytest.mark.promise("docs/commands.md", "explain: sent as")
 def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
     url, body = "http://h/x/../secret", b"User-agent: *\nDisallow: /secret\n"
     for enabled in ("True", "False"):
@@ -178,8 +131,6 @@ def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
         assert (verdict["line"], verdict["sent_as"]) == (2, "http://h/secret")
 
 
-@pytest.mark.promise("docs/commands.md", "explain: for several URLs, the highest exit status")
-@pytest.mark.promise("docs/commands.md", "explain: a host without a scheme means https")
 def test_explain_of_several_urls_and_of_hosts(robots: Robots, file: Path) -> None:
     given = ("http://www.fict.org/serv", "www.fict.org/orgo.gif", "WWW.fict.org:8080/org/")
     ran = robots("explain", "--json", "--robots", file, *given)
@@ -195,7 +146,6 @@ def test_explain_of_several_urls_and_of_hosts(robots: Robots, file: Path) -> Non
     assert re.findall(r"(?m)^(allowed|forbidden) (\S+)", text) == [*zip(words, urls, strict=True)]
 
 
-@pytest.mark.promise("docs/commands.md", "explain: hazard")
 @pytest.mark.parametrize(
     ("body", "cause", "words"),
     [
@@ -225,71 +175,24 @@ def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, wo
     assert "\n  hazard" not in strict.out
 
 
-@pytest.mark.promise("docs/commands.md", "explain: stricter")
-@pytest.mark.parametrize("path", ["/a", "/b"])
-@pytest.mark.parametrize("parser", ["Koster", "Strictest", "Rfc9309"])
-def test_explain_names_a_refusal_that_rfc_9309_allows(
-    robots: Robots, parser: str, path: str
-) -> None:
-    body, settings = b"User-agent: *\nDisallow: /\nAllow: /a\n", {}
-    settings["KOSTER_PARSER"] = f"scrapy_koster.{parser}RobotParser"
-    ran, row = explained(robots, body, f"http://h{path}", **settings)
-    is_stricter = path == "/a" and parser != "Rfc9309"
-    assert (row["stricter"], row["rfc9309"]["allowed"]) == (is_stricter, path == "/a")
+@pytest.mark.parametrize("parser", ["Koster", "Rfc9309"])
+def test_explain_names_a_refusal_that_rfc_9309_allows(robots: Robots, parser: str) -> None:
+    body = b"User-agent: *\nDisallow: /\nAllow: /a\n"
+    settings = {"KOSTER_PARSER": f"scrapy_koster.{parser}RobotParser"}
+    ran, row = explained(robots, body, "http://h/a", **settings)
+    is_stricter = parser == "Koster"
+    assert (row["stricter"], row["rfc9309"]["allowed"]) == (is_stricter, True)
     assert ('\n  stricter  KOSTER_PARSER = "scrapy_koster.Rfc9309' in ran.out) is is_stricter
 
 
-@pytest.mark.promise("docs/commands.md", "explain: robot and names")
-@pytest.mark.parametrize(("record", "name"), [("b", "b"), ("a", "a"), ("c", "a")])
-def test_explain_names_the_name_that_matched(robots: Robots, record: str, name: str) -> None:
-    body = f"User-agent: {record}\nDisallow: /x\n\nUser-agent: *\nDisallow: /x\n".encode()
-    ran, row = explained(robots, body, "http://h/x", ROBOTSTXT_USER_AGENT="a,b")
-    assert ran.status == 1
-    assert f"\n  robot     {name}, of a, b\n" in ran.out
-    assert (row["robot"], row["names"]) == (name, ["a", "b"])
-    assert row["line"] == (5 if record == "c" else 2)
+def test_explain_goes_by_the_parser_of_the_settings(robots: Robots) -> None:
+    settings = {"KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser"}
+    body = b"User-agent: *\nDisallow: /a*b\n"
+    ran, verdict = explained(robots, body, "http://h/aXb", **settings)
+    assert (verdict["allowed"], verdict["section"]) == (False, "ProtegoRobotParser")
+    assert f"because   {verdict['because']}\n" in ran.out
 
 
-@pytest.mark.promise("docs/commands.md", "explain, survey: your crawl does not obey the rules")
-@pytest.mark.parametrize("name", ["ROBOTSTXT_OBEY", "KOSTER_DRY_RUN"])
-def test_that_a_crawl_does_not_obey_is_said(robots: Robots, name: str) -> None:
-    for value in (True, False):
-        ran, _ = explained(robots, FORBIDDEN.encode(), "http://h/x", **{name: value})
-        assert (name in ran.err) is (value is (name == "KOSTER_DRY_RUN"))
-
-
-@pytest.mark.promise("docs/commands.md", "explain: file is HTML, cut or UTF-16")
-@pytest.mark.parametrize(
-    ("body", "settings", "status", "ground", "file", "said"),
-    [
-        (HTML.encode(), {}, 0, "rule", "HTML", "an HTML page, and no robots.txt"),
-        (HTML.encode(), {"KOSTER_HTML_ROBOTSTXT": "disallow"}, 1, "html", "HTML", ""),
-        (ANUBIS.encode(), {}, 3, "unavailable", None, "a challenge page (Anubis)"),
-        (ANUBIS.encode(), {"KOSTER_UNAVAILABLE": "allow"}, 0, "unavailable", None, ""),
-        (FORBIDDEN.encode("utf-16"), {}, 1, "rule", "UTF-16", "many robots can read no"),
-        (FORBIDDEN.encode(), {}, 1, "rule", None, ""),
-        (FORBIDDEN.encode(), {"KOSTER_MAX_BYTES": 20}, 0, "rule", "cut", "than KOSTER_MAX_BYTES"),
-    ],
-)
-def test_explain_of_a_page_in_place_of_the_file(
-    robots: Robots,
-    *,
-    body: bytes,
-    settings: dict[str, str],
-    status: int,
-    ground: str,
-    file: str | None,
-    said: str,
-) -> None:
-    """As a crawl would decide, if the page came in place of the robots.txt."""
-    ran, row = explained(robots, body, "http://h/x", **settings)
-    assert (ran.status, row["ground"], row["file"]) == (status, ground, file)
-    assert row["allowed"] is (status == 0)
-    assert said in ran.out
-    assert ("\n  file  " in ran.out) is (file is not None)
-
-
-@pytest.mark.promise("docs/commands.md", "explain: override")
 def test_explain_names_an_override(robots: Robots) -> None:
     body = b"User-agent: *\nDisallow: /a\n"
     entry = {"site": "http://h", "allow": ["/a"], "reason": "agreed", "until": "2999-12-31"}
@@ -308,36 +211,11 @@ def test_explain_names_an_override(robots: Robots) -> None:
     assert ran.status == 1
 
 
-@pytest.mark.promise("docs/settings.md", "an override opens a closed site: explain")
-@pytest.mark.parametrize("status", [403, 503])
-def test_explain_names_an_override_that_opens_a_site(sites: Sites, status: int) -> None:
-    site = sites.server.site()
-    site.robots = Reply(status)
-    entry = {"site": site.url(""), "unavailable": "allow", "reason": "agreed"}
-    for until, allowed in (("2999-12-31", True), ("2020-01-01", False)):
-        overrides = json.dumps([{**entry, "until": until}])
-        ran = sites.run("explain", "--json", site.url("/a"), KOSTER_OVERRIDES=overrides)
-        [row] = ran.objects
-        assert (row["allowed"], row["override"] is not None, ran.status == 0) == (allowed,) * 3
-        assert "draft" not in row
-
-
-@pytest.mark.promise("docs/commands.md", "explain: because uses your KOSTER_PARSER")
-def test_explain_goes_by_the_parser_of_the_settings(robots: Robots) -> None:
-    settings = {"KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser"}
-    body = b"User-agent: *\nDisallow: /a*b\n"
-    ran, verdict = explained(robots, body, "http://h/aXb", **settings)
-    assert (verdict["allowed"], verdict["section"]) == (False, "ProtegoRobotParser")
-    assert "ProtegoRobotParser" in verdict["because"]
-    assert f"because   {verdict['because']}\n" in ran.out
-
-
 DELAY = b"User-agent: *\nDisallow: /no\nCrawl-delay: 300\nRequest-rate: 1/10\n"
 OBEY = {"KOSTER_CRAWL_DELAY": "obey"}
 IGNORED = 'ignored; with KOSTER_CRAWL_DELAY = "obey"'
 
 
-@pytest.mark.promise("docs/commands.md", "explain: delay, its line and its effect")
 @pytest.mark.parametrize(
     ("settings", "fate"),
     [
@@ -354,22 +232,9 @@ def test_explain_names_the_delay(robots: Robots, settings: dict[str, Any], fate:
     assert verdict["line"] is None
 
 
-def test_explain_forbids_what_asks_for_too_long_a_delay(robots: Robots) -> None:
-    settings = OBEY | {"KOSTER_CRAWL_DELAY": "refuse"}
-    ran, slow = explained(robots, DELAY, "http://h/a", "http://h/robots.txt", **settings)
-    assert re.findall(r"(?m)^(allowed|forbidden) ", ran.out) == ["forbidden", "allowed"]
-    _, ruled = explained(robots, DELAY, "http://h/no", **settings)
-    because = "line 3 'Crawl-delay: 300', which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
-    assert (slow["line"], slow["because"]) == (3, because)
-    assert (slow["draft"]["allowed"], slow["rfc9309"]["allowed"]) == (True, True)
-    assert (ruled["line"], ruled["rule"]) == (2, "Disallow: /no")
-    assert ": too long, the site is not visited\n" in ran.out
-
-
 USAGE = b"User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: /b search=y\nLicense: l\n"
 
 
-@pytest.mark.promise("docs/commands.md", "explain: usage preferences")
 def test_explain_shows_what_a_page_may_be_used_for(robots: Robots) -> None:
     ran = robots("explain", "--robots", "-", "http://h/a", stdin=USAGE)
     assert ran.status == 0
@@ -385,22 +250,9 @@ def test_explain_shows_what_a_page_may_be_used_for(robots: Robots) -> None:
     assert [each["line"] for each in second["usage"]["statements"]] == [3, 4]
 
 
-def test_explain_forbids_what_a_crawl_with_purposes_refuses(robots: Robots) -> None:
-    settings = {"KOSTER_USAGE_PURPOSES": ["train-ai"], "KOSTER_USAGE_ACTION": "refuse"}
-    urls = ["http://h/a", "http://h/b", "http://h/robots.txt"]
-    ran = robots("explain", "--json", "--robots", "-", *urls, stdin=USAGE, **settings)
-    assert ran.status == 1
-    assert [each["allowed"] for each in ran.objects] == [False, True, True]
-    assert (ran.objects[0]["ground"], ran.objects[0]["line"]) == ("usage", 2)
-    assert ran.objects[0]["draft"]["allowed"]
-    because = "line 2 'Content-Usage: train-ai=n' of robots.txt, which disallows a use in"
-    assert ran.objects[0]["because"] == f"{because} KOSTER_USAGE_PURPOSES"
-
-
 # Sites
 
 
-@pytest.mark.promise("docs/commands.md", "explain: a fresh copy, or one fetch, which is stored")
 def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
     site, down = sites.server.site(), sites.server.down()
     site.robots = SECTION_4
@@ -424,7 +276,6 @@ def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
     assert site.requests[0].header("User-Agent") == "FigTree/0.1"
 
 
-@pytest.mark.promise("docs/commands.md", "explain --refresh: a failure is not stored")
 def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
     site = sites.server.site()
     site.robots = ["User-agent: *\nDisallow: /", Reply(503), "User-agent: *\nDisallow: /other"]
@@ -438,18 +289,6 @@ def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
     assert site.asked("/robots.txt") == 3
 
 
-def test_explain_asks_a_site_that_failed_in_an_earlier_run(sites: Sites) -> None:
-    site = sites.server.site()
-    site.robots, named = "", site_of(site.url())
-    assert named is not None
-    failure = Failure("HTTP 503", 1, time() - 60, time() - 60, time() + 60, None)
-    with closing(SQLiteStorage(str(sites.folder / "robots.sqlite3"), "scrapy")) as storage:
-        storage.put(named, failure)
-    assert sites.run("explain", site.url("/page")).status == 0
-    assert site.asked("/robots.txt") == 1
-
-
-@pytest.mark.promise("docs/commands.md", "explain: ground; exit status 3")
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
@@ -460,17 +299,6 @@ def test_explain_asks_a_site_that_failed_in_an_earlier_run(sites: Sites) -> None
                 403: (1, "restricted", "its robots.txt answered 403, which closes the site"),
                 503: (3, "unavailable", "could not be fetched in 1 attempt (HTTP 503)"),
             },
-        ),
-        (
-            {"KOSTER_RESTRICTED": "allow", "KOSTER_UNAVAILABLE": "allow"},
-            {
-                403: (0, "unrestricted", "which opens the site (KOSTER_RESTRICTED)"),
-                503: (0, "unavailable", "could not be fetched in 1 attempt"),
-            },
-        ),
-        (
-            {"KOSTER_PARSER": "scrapy_koster.Rfc9309RobotParser"},
-            {401: (0, "unrestricted", "answered 401, which opens the site (KOSTER_RESTRICTED)")},
         ),
         (
             {"KOSTER_MISSING": "disallow"},
@@ -497,7 +325,6 @@ def test_explain_of_sites_without_rules(
         assert said in verdict["because"]
 
 
-@pytest.mark.promise("docs/commands.md", "check URL: the Content-Type")
 def test_check_tells_how_a_site_serves_its_file(sites: Sites) -> None:
     html, none, plain, moved = (sites.server.site() for _ in range(4))
     rules = "User-agent: *\nDisallow:\n"
@@ -514,8 +341,7 @@ def test_check_tells_how_a_site_serves_its_file(sites: Sites) -> None:
     assert plain.asked("/robots.txt") == 2
 
 
-@pytest.mark.promise("docs/commands.md", "the first 100 Sitemap lines")
-def test_sitemaps(sites: Sites, robots: Robots) -> None:
+def test_explain_and_cache_list_the_sitemaps(sites: Sites, robots: Robots) -> None:
     site, hostile, failing = (sites.server.site() for _ in range(3))
     many = "".join(f"Sitemap: /{n}.xml\n" for n in range(200))
     site.robots = f"sitemap : /first.xml # x\nSitemap:\nUser-agent: *\nDisallow:\n{many}"
@@ -534,7 +360,6 @@ def test_sitemaps(sites: Sites, robots: Robots) -> None:
     assert "\n  sitemap       /first.xml\n" in robots("cache", "show", urls[0], **stored).out
 
 
-@pytest.mark.promise("docs/commands.md", "check URL: the robots.txt of its site; exit status 3")
 def test_check_asks_sites_too(sites: Sites) -> None:
     site, without, closed = (sites.server.site() for _ in range(3))
     down = sites.server.down()
@@ -586,9 +411,7 @@ def stored(place: Place) -> dict[str, Any]:
     return place.settings()
 
 
-@pytest.mark.promise("docs/commands.md", "cache list")
-@pytest.mark.promise("docs/commands.md", "cache list --json")
-def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
+def test_cache_lists_the_stored_copies(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "list", **stored)
     assert (ran.status, ran.err) == (0, "")
     table = [re.split(r"  +", line) for line in ran.out.splitlines()]
@@ -616,9 +439,7 @@ def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
     assert rows["http://down.example"]["reason"] == "HTTP 503"
 
 
-@pytest.mark.promise("docs/commands.md", "cache show, with the file")
-@pytest.mark.promise("docs/commands.md", "cache: a host with a port, and without; exit status 1")
-def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
+def test_cache_shows_a_stored_copy(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "show", SITE, **stored)
     assert ran.status == 0
     assert ran.out.startswith(f"  site          {SITE}\n  url           {SITE}/robots.txt\n")
@@ -649,8 +470,7 @@ def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     assert "etag" not in empty.out
 
 
-@pytest.mark.promise("docs/commands.md", "cache forget SITE, --all")
-def test_cache_forget(robots: Robots, stored: dict[str, Any], place: Place) -> None:
+def test_cache_forgets_sites(robots: Robots, stored: dict[str, Any], place: Place) -> None:
     ran = robots("cache", "forget", "www.fict.org", "http://a.example:8001/x", **stored)
     assert ran == Ran(0, f"forgotten: {SITE}\nforgotten: http://a.example:8001\n", "")
     ran = robots("cache", "forget", "www.fict.org", **stored)
@@ -663,7 +483,6 @@ def test_cache_forget(robots: Robots, stored: dict[str, Any], place: Place) -> N
     assert robots("cache", "list", **stored) == Ran(0, "nothing is stored\n", "")
 
 
-@pytest.mark.promise("docs/commands.md", "cache: exit status 3, the storage failed")
 def test_cache_makes_no_file_and_tells_of_one_that_fails(robots: Robots, tmp_path: Path) -> None:
     assert robots("cache", "list") == Ran(0, "nothing is stored\n", "")
     assert list(tmp_path.iterdir()) == []
@@ -677,7 +496,6 @@ def test_cache_makes_no_file_and_tells_of_one_that_fails(robots: Robots, tmp_pat
 # Usage
 
 
-@pytest.mark.promise("docs/commands.md", "exit status 2 means wrong usage")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -711,27 +529,6 @@ def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
     assert said in ran.err.replace("\n", " ")
 
 
-@pytest.mark.promise("docs/commands.md", "the exit statuses")
-def test_help_tells_the_exit_status(robots: Robots) -> None:
-    for verb, statuses in (
-        ("check", "0 clean, 1 findings, 2 wrong usage, 3"),
-        ("explain", "0 allowed, 1 forbidden, 2 wrong usage, 3"),
-        ("cache", "0 done, 1 a site is not stored, 2 wrong usage, 3"),
-        ("report", "0 done, 2 wrong usage, 3"),
-    ):
-        shown = robots(verb, "--help").out.replace("\n", " ")
-        assert f"exit status: {statuses}" in shown
-
-
-@pytest.mark.promise("docs/commands.md", "-s NAME=VALUE and the options of all commands")
-def test_settings_are_taken_before_and_behind_the_command(robots: Robots, file: Path) -> None:
-    explain = ["explain", "--json", "--robots", file, "http://h/"]
-    robot = ["-s", "ROBOTSTXT_USER_AGENT=unhipbot"]
-    for command in ([*robot, *explain, "-s", "KOSTER_MAX_BYTES=500", "--nolog"], explain + robot):
-        [verdict] = robots(*command).objects
-        assert (verdict["robot"], verdict["line"]) == ("unhipbot", 5)
-
-
 # Colours and escaped text
 
 
@@ -740,7 +537,6 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.promise("docs/commands.md", "NO_COLOR and FORCE_COLOR")
 def test_colours() -> None:
     terminal, file = Terminal(), io.StringIO()
     assert takes_colours(terminal, {})
@@ -749,32 +545,9 @@ def test_colours() -> None:
     assert takes_colours(file, {"FORCE_COLOR": "1"})
 
 
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_colours_change_no_text(
-    robots: Robots, stored: dict[str, Any], file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for arguments in (
-        ["check", "-"],
-        ["explain", "--robots", file, "http://h/", "http://h/org/"],
-        ["cache", "list"],
-        ["cache", "show", SITE],
-    ):
-        monkeypatch.delenv("FORCE_COLOR", raising=False)
-        plain = robots(*arguments, stdin=b"Disallow /\nUser-agent:\nAllow:", **stored).out
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        coloured = robots(*arguments, stdin=b"Disallow /\nUser-agent:\nAllow:", **stored).out
-        assert "\x1b" not in plain
-        assert "\x1b[" in coloured
-        assert COLOUR.sub("", coloured) == plain
-
-
 NASTY_HOST = "a\u2028b\u202e\x9b31m\x1bc.example"
 
 
-@pytest.mark.promise("docs/commands.md", "text from the network is escaped and shortened")
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str, Any]) -> None:
     with closing(place.open("scrapy")) as storage:
@@ -803,28 +576,6 @@ def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str
         assert all(len(line) < 1300 for line in ran.out.splitlines())
 
 
-@pytest.fixture
-def many_stored(tmp_path: Path) -> list[str]:
-    """Return a command that writes more than a pipe takes."""
-    path = str(tmp_path / "robots.sqlite3")
-    with closing(SQLiteStorage(path, "scrapy")) as storage:
-        for number in range(3000):
-            site = Site("http", f"{number}.example", 80)
-            storage.put(site, Failure("HTTP 503", 1, 1e9, 1e9, 1e9, None))
-    command = ["-m", "scrapy", "robots", "cache", "forget", "--all"]
-    return [*command, "-s", f"KOSTER_SQLITE_PATH={path}"]
-
-
-@pytest.mark.promise("docs/commands.md", "exit status 4: standard output is full")
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_standard_output_that_is_full(tmp_path: Path, many_stored: list[str]) -> None:
-    with Path("/dev/full").open("w") as full:
-        process = forks.start(*many_stored, cwd=tmp_path, stdout=full)
-    _, err = process.communicate(timeout=forks.ENDS_SECS)
-    assert (process.returncode, "No space left on device" in err) == (4, True)
-
-
-@pytest.mark.promise("docs/commands.md", "exit status 4: standard output is closed")
 @pytest.mark.parametrize("closed", [">&-", "2>&-"])
 def test_standard_output_or_error_that_is_closed(tmp_path: Path, closed: str) -> None:
     (tmp_path / "robots.txt").write_text("User-agent: *\n")
@@ -840,18 +591,6 @@ def test_standard_output_or_error_that_is_closed(tmp_path: Path, closed: str) ->
         assert json.loads(run.stdout)["url"] == "https://example.com/x"
 
 
-def test_what_nobody_reads_is_done_all_the_same(tmp_path: Path, many_stored: list[str]) -> None:
-    with forks.start(*many_stored, cwd=tmp_path) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("forgotten: http://")
-        process.stdout.close()
-        process.wait(forks.ENDS_SECS)
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
-    with closing(SQLiteStorage(str(tmp_path / "robots.sqlite3"), "scrapy")) as storage:
-        assert list(storage.sites()) == []
-
-
 # docs/commands.md
 
 
@@ -860,8 +599,6 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
 
 
-@pytest.mark.promise("docs/commands.md", "the examples of check, explain and cache")
-@pytest.mark.promise("docs/commands.md", "check: a finding has its place, code, section and fix")
 def test_the_examples_of_the_documentation(robots: Robots, tmp_path: Path) -> None:
     [file] = blocks("text")
     (tmp_path / "robots.txt").write_text(file)
@@ -872,7 +609,6 @@ def test_the_examples_of_the_documentation(robots: Robots, tmp_path: Path) -> No
         assert robots(*shlex.split(command)) == Ran(int(status), output, "")
 
 
-@pytest.mark.promise("docs/commands.md", "the tables of options")
 def test_every_option_is_documented(robots: Robots) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`(--?[a-zA-Z]+)", text))
@@ -885,7 +621,6 @@ def test_every_option_is_documented(robots: Robots) -> None:
     assert documented <= options | {"--help", "-h"}
 
 
-@pytest.mark.promise("docs/commands.md", "explain --json: the keys")
 def test_the_keys_of_explain_are_documented(robots: Robots) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     rows = text.partition("| key in JSON |")[2].partition("\n\n")[0]

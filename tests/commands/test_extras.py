@@ -7,11 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness.commands import ROOT, Ran, Robots
+from harness.commands import Ran, Robots
 from harness.crawling import Crawl
 from harness.server import Server
-
-from scrapy_koster import extras
 
 ROBOTS = b"User-agent: *\nDisallow: /private\n"
 INSTALL = 'pip install "scrapy-koster[tools]"'
@@ -25,7 +23,6 @@ def base(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, module, None)
 
 
-@pytest.mark.promise("docs/commands.md", "which command needs which extra")
 @pytest.mark.parametrize(
     ("command", "feature", "extra"),
     [
@@ -44,7 +41,6 @@ def test_a_command_names_the_extra_in_one_line(
     assert robots(*command.split(), stdin=ROBOTS) == Ran(4, "", said)
 
 
-@pytest.mark.promise("docs/commands.md", "explain, check and cache need no extra")
 def test_commands_that_need_no_extra(base: None, robots: Robots) -> None:
     for status, *command in (
         (1, "check", "-"),
@@ -57,16 +53,6 @@ def test_commands_that_need_no_extra(base: None, robots: Robots) -> None:
         assert NEEDED not in ran.err
 
 
-@pytest.mark.promise("docs/commands.md", "explain --agent with a whole header needs tools")
-def test_the_robot_of_a_whole_header(base: None, robots: Robots) -> None:
-    command = ["explain", "--robots", "-", "http://h/private", "--agent"]
-    ran = robots(*command, "Mozilla/5.0 (compatible; GPTBot/1.2)", stdin=ROBOTS)
-    said = f"scrapy robots: --agent with a whole header {NEEDED}: {INSTALL}\n"
-    assert ran == Ran(4, "", said)
-    assert robots(*command, "GPTBot/1.2", stdin=ROBOTS).status == 1
-
-
-@pytest.mark.promise("docs/report.md", "a report needs tools")
 async def test_a_crawl_with_a_report_does_not_start(
     base: None, crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -74,11 +60,3 @@ async def test_a_crawl_with_a_report_does_not_start(
     with pytest.raises(ImportError, match=re.escape(f"KOSTER_REPORT {NEEDED}: {INSTALL}")):
         await crawl(urls=site.urls(1), settings={"KOSTER_REPORT": str(tmp_path / "page.html")})
     assert site.requests == ()
-
-
-def test_the_extra_is_that_of_the_package() -> None:
-    """The names of modules and of distributions differ only in hyphens."""
-    text = (ROOT / "pyproject.toml").read_text("utf-8")
-    [listed] = re.findall(r"(?ms)^tools = \[.*?\n(.*?)^\]", text)
-    packages = re.findall(r'"([a-z0-9-]+)>=', listed)
-    assert [name.replace("-", "") for name in packages] == [*extras._MODULES["tools"]]

@@ -56,7 +56,6 @@ def test_every_command_is_here(robots: Robots) -> None:
         )
 
 
-@pytest.mark.promise("docs/commands.md", "each command, by the example of its help")
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_the_example_runs_and_the_links_lead_somewhere(
     robots: Robots, in_a_process: Robots, folder: Path, command: list[str]

@@ -16,8 +16,6 @@ from harness.server import Server
 from harness.sizes import so_many
 from harness.virtual import time
 
-from scrapy_koster import KosterRobotParser
-from scrapy_koster.commands.subcommand import time_of
 from scrapy_koster.protocol.wording import utc
 
 SITES = so_many(20, 300)
@@ -54,8 +52,6 @@ def folder(crawl: Crawl) -> Path:
     return folder
 
 
-@pytest.mark.promise("docs/commands.md", "explain --at: the settings and the robot of the crawl")
-@pytest.mark.promise("docs/evidence.md", "which line decided at a time in the past")
 async def test_explain_gives_each_verdict_of_a_crawl_of_sites_of_every_kind(
     crawl: Crawl, server: Server, folder: Path, robots: Robots
 ) -> None:
@@ -106,9 +102,6 @@ def _now() -> str:
     return utc(time.time() + 5)
 
 
-@pytest.mark.promise("docs/commands.md", "history: the versions; --json")
-@pytest.mark.promise("docs/commands.md", "history --diff; explain --at as text")
-@pytest.mark.promise("docs/evidence.md", "how a robots.txt changed")
 async def test_four_versions(crawl: Crawl, server: Server, folder: Path, robots: Robots) -> None:
     """Each is crawled two times, and the copy of the first crawl has expired in the second."""
     site, clock, days = server.site(), JumpingClock(), []
@@ -151,7 +144,6 @@ async def test_four_versions(crawl: Crawl, server: Server, folder: Path, robots:
     assert (expired.status, "expired by then" in expired.out) == (0, True)
 
 
-@pytest.mark.promise("docs/commands.md", "history: exit status 1 and 3")
 async def test_a_site_that_fails_and_what_the_archive_does_not_have(
     crawl: Crawl, server: Server, folder: Path, robots: Robots
 ) -> None:
@@ -171,24 +163,6 @@ async def test_a_site_that_fails_and_what_the_archive_does_not_have(
     assert (ran.status, "nothing about its site by then" in ran.err) == (3, True)
 
 
-class Blank(KosterRobotParser):
-    """A parser of a user's own."""
-
-
-async def test_a_parser_that_is_not_ours_is_only_imported_if_the_settings_name_it(
-    crawl: Crawl, server: Server, folder: Path, robots: Robots
-) -> None:
-    site = server.site()
-    site.robots = RULES
-    name = f"{Blank.__module__}.Blank"
-    await crawl(urls=[site.url("/secret")], settings={"KOSTER_PARSER": name})
-    asked = ("explain", "--at", _now(), "--archive", folder, site.url("/secret"))
-    ran = robots(*asked)
-    assert ran.status == 2
-    assert f"-s KOSTER_PARSER={name}" in ran.err
-    assert robots(*asked, "-s", f"KOSTER_PARSER={name}").status == 1
-
-
 def test_without_an_archive(robots: Robots, tmp_path: Path) -> None:
     for arguments in (("history", "h.example"), ("explain", "--at", "2026-11-01", "http://h/")):
         ran = robots(*arguments)
@@ -197,15 +171,3 @@ def test_without_an_archive(robots: Robots, tmp_path: Path) -> None:
         ran = robots(*arguments, "--archive", tmp_path)
         assert ran.status == 3
         assert "A crawl writes one" in ran.err
-
-
-@pytest.mark.parametrize("text", ["yesterday", "2026-13-01"])
-def test_a_time_that_is_none(robots: Robots, text: str) -> None:
-    ran = robots("explain", "--at", text, "http://h/")
-    assert (ran.status, "Use ISO 8601" in ran.err) == (2, True)
-
-
-@pytest.mark.promise("docs/evidence.md", "times are UTC unless you add an offset")
-def test_times_are_utc_unless_they_have_an_offset() -> None:
-    texts = ("1970-01-02", "1970-01-01T01:00Z", "1970-01-01T01:00:00.500+01:00")
-    assert [time_of(text) for text in texts] == [86400.0, 3600.0, 0.5]

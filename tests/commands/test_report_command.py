@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -14,14 +13,12 @@ from harness.reports import (
     ABOUT,
     every_kind,
     obeyed,
-    refused_whole,
     row,
     site_named,
     written,
 )
 
-from scrapy_koster.protocol.standing import Standing
-from scrapy_koster.report import numbers, page
+from scrapy_koster.report import page
 from scrapy_koster.report.tally import Tally
 
 
@@ -32,7 +29,6 @@ def database(tmp_path: Path) -> Path:
     return written(folder / "web-20261121T170000-1.sqlite3", every_kind())
 
 
-@pytest.mark.promise("docs/commands.md", "report: the newest data")
 def test_the_page_of_the_newest(robots: Robots, database: Path, tmp_path: Path) -> None:
     ran = robots("report")
     assert (ran.status, ran.err) == (0, "")
@@ -42,8 +38,7 @@ def test_the_page_of_the_newest(robots: Robots, database: Path, tmp_path: Path) 
     assert not list(tmp_path.glob("*.part"))
 
 
-@pytest.mark.promise("docs/commands.md", "report --json")
-def test_json(robots: Robots, database: Path, tmp_path: Path) -> None:
+def test_json_has_the_counts_of_the_crawl(robots: Robots, database: Path, tmp_path: Path) -> None:
     ran = robots("report", database, "--json")
     [found] = ran.objects
     assert found["sites"] == 65
@@ -73,8 +68,6 @@ def test_json(robots: Robots, database: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "robots-report.html").exists()
 
 
-@pytest.mark.promise("docs/commands.md", "report --csv: a line per site")
-@pytest.mark.promise("docs/evidence.md", "the digest in report --csv")
 def test_csv_has_the_same_numbers(robots: Robots, database: Path) -> None:
     names, *lines = robots("report", database, "--csv").out.splitlines()
     column = names.split(",").index("refused_rule")
@@ -83,14 +76,12 @@ def test_csv_has_the_same_numbers(robots: Robots, database: Path) -> None:
     assert sum(int(line.split(",")[column]) for line in lines) == 21
 
 
-@pytest.mark.promise("docs/commands.md", "report --against OLD")
 def test_against_an_older_one(robots: Robots, database: Path, tmp_path: Path) -> None:
     ran = robots("report", database, "-o", "new.html", "--against", database)
     assert ran.status == 0
     assert "Compared with Crawl of web" in (tmp_path / "new.html").read_text()
 
 
-@pytest.mark.promise("docs/commands.md", "report: exit status 3")
 def test_what_cannot_be_read(robots: Robots, tmp_path: Path) -> None:
     missing = robots("report", "missing.sqlite3")
     assert (missing.status, missing.out) == (3, "")
@@ -116,24 +107,6 @@ def test_what_is_wrong_usage(robots: Robots, database: Path) -> None:
     database.unlink()
     none = robots("report")
     assert (none.status, "set KOSTER_REPORT" in none.err) == (2, True)
-
-
-@pytest.mark.promise("docs/report.md", "over 100,000 sites: 10,000 on the page, all in CSV")
-def test_too_many_sites_for_a_page(
-    robots: Robots,
-    database: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(numbers, "EVERY_SITE_UP_TO", 50)
-    monkeypatch.setattr(numbers, "SITES_THAT_MATTER", 10)
-    robots("report", database, "-o", "page.html")
-    text = (tmp_path / "page.html").read_text()
-    assert "most important of 65 sites" in text
-    assert "shows the 10 most important" in text
-    assert len((tmp_path / "page.sites.csv").read_text().splitlines()) == 66
-    [shown] = json.loads(f"[{robots('report', database, '--json').out}]")
-    assert shown["sites"] == 65
 
 
 def without_hazards() -> Tally:
@@ -177,8 +150,6 @@ def page_about(tmp_path: Path, tally: Tally, **about: object) -> str:
     return (tmp_path / "page.html").read_text()
 
 
-@pytest.mark.promise("docs/report.md", "exceptions that you chose: a dry run")
-@pytest.mark.promise("docs/report.md", "samples are labelled")
 @pytest.mark.parametrize(
     ("counts", "about", "said"),
     [
@@ -191,26 +162,9 @@ def page_about(tmp_path: Path, tally: Tally, **about: object) -> str:
         (without_hazards, STRICT, ["No. Only allowed requests were sent: 1,841."]),
     ],
 )
-def test_what_the_page_says(
+def test_the_page_answers_the_four_questions(
     tmp_path: Path, counts: Callable[[], Tally], about: dict[str, Any], said: list[str]
 ) -> None:
     made = page_about(tmp_path, counts(), **about)
     assert [words for words in said if words not in made] == []
     assert about is not STRICT or "he draft" not in made
-
-
-@pytest.mark.promise("docs/report.md", "what might have been missed")
-def test_what_was_let_through_and_missing_is_told(tmp_path: Path) -> None:
-    tally = Tally()
-    row(tally, "http://a.example").update(outcome=int(Standing.LET_THROUGH), allowed_unavailable=7)
-    row(tally, "http://b.example").update(outcome=int(Standing.MISSING))
-    refused_whole(tally, "http://b.example", "missing", 1)
-    row(tally, "http://c.example").update(overridden=4, outcome=1, usage_dropped=2)
-    refused_whole(tally, "http://c.example", "override", 5)
-    made = page_about(tmp_path, tally)
-    assert "Allowed by your overrides (KOSTER_OVERRIDES): 4" in made
-    assert "5 refused by your override (sites: 1)" in made
-    assert "Dropped items (usage preferences): 2" in made
-    assert "Allowed: robots.txt is unavailable (KOSTER_UNAVAILABLE): 7" in made
-    assert "missing: 1" in made
-    assert "Refused requests: 6 " in made

@@ -38,7 +38,6 @@ def buffered(octets: bytes) -> io.BufferedReader:
     return io.BufferedReader(io.BytesIO(octets))
 
 
-@pytest.mark.promise("docs/commands.md", "survey: a host means https; user:pw@ is removed")
 @pytest.mark.parametrize(
     ("line", "url"),
     [
@@ -57,7 +56,6 @@ def test_what_a_line_stands_for(line: str, url: str) -> None:
     assert url_of(url) == (url[: url.index("/", 8)], url)
 
 
-@pytest.mark.promise("docs/commands.md", "survey: invalid lines are counted")
 @pytest.mark.parametrize(
     ("why", "lines"),
     [
@@ -92,7 +90,6 @@ def test_lists_as_they_come() -> None:
         assert rest == {"http://a/1": ["http://a/2"], "https://b/": []}
 
 
-@pytest.mark.promise("docs/commands.md", "survey: a list as gz, bz2 or xz")
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 def test_a_list_that_is_compressed(compress: Callable[[bytes], bytes]) -> None:
     packed = compress(b"http://a/\nhttp://b/\nftp://c/\nhttp://a/\n")
@@ -130,9 +127,9 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.promise("docs/commands.md", "survey: the tables, --json, -o; exit status 1")
-@pytest.mark.promise("docs/commands.md", "survey: sites by usage preference")
-def test_it_tells_what_would_be_refused(survey: Survey, server: Server, tmp_path: Path) -> None:
+def test_a_survey_tells_what_would_be_refused(
+    survey: Survey, server: Server, tmp_path: Path
+) -> None:
     ruled, closed, absent = (server.site() for _ in range(3))
     ruled.robots, closed.robots = f"{RULES}Allow: /private1\n{USAGE}", Reply(403)
     urls = [*ruled.urls(3), *ruled.urls(2, "/private{}"), closed.url(), *absent.urls(2)]
@@ -180,27 +177,6 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server, tmp_path
     assert found["usage"] == {"search": {"y": 0, "n": 1}, "train-ai": {"y": 1, "n": 1}}
 
 
-@pytest.mark.promise("docs/commands.md", "survey: duplicate, blank and comment lines")
-def test_lines_that_are_repeated_or_broken_are_told(
-    survey: Survey, server: Server, robots: Robots, tmp_path: Path
-) -> None:
-    urls = [*server.site().urls(2), "ftp://a/", "", "# x"]
-    packed = gzip.compress("\n".join([urls[0], *urls, urls[1]]).encode())
-    (tmp_path / "seeds.gz").write_bytes(packed)
-    ran = survey("seeds.gz")
-    first = "7 lines: 2 URLs, 2 duplicate, 1 invalid, 2 blank or comment"
-    assert ran.out.splitlines()[0] == first
-    assert "without a scheme" not in ran.err
-    (tmp_path / "cut.gz").write_bytes(packed[:-6])
-    cut = robots("survey", "cut.gz")
-    assert (cut.status, "cannot read 'cut.gz': damaged" in cut.err) == (2, True)
-
-
-@pytest.mark.promise("docs/commands.md", "survey --verdicts; exit status 3")
-@pytest.mark.promise("docs/commands.md", "survey: a URL that another middleware ends")
-@pytest.mark.promise(
-    "docs/evidence.md", "a survey with KOSTER_ARCHIVE archives the sites of a list"
-)
 def test_the_verdict_on_each_url(survey: Survey, server: Server, tmp_path: Path) -> None:
     site, closed, down = server.site(), server.site(), server.down()
     site.robots, closed.robots = RULES, Reply(403)
@@ -242,52 +218,6 @@ class Answering:
 """
 
 
-PROJECT = {
-    "USER_AGENT": "FigTree/0.1",
-    "LOG_STDOUT": True,
-    "ADDONS": {"scrapy_koster.Addon": 500},
-    "KOSTER_CRAWL_DELAY": "obey",
-    "KOSTER_REPORT": "crawl.html",
-    "JOBDIR": "job",
-    "FEEDS": {"items.json": {"format": "json"}},
-    "ITEM_PIPELINES": {"no.such.Pipeline": 1},
-    "SPIDER_MIDDLEWARES": {"no.such.Middleware": 1},
-    "SCHEDULER": "no.such.Scheduler",
-    "DUPEFILTER_CLASS": "no.such.DupeFilter",
-    "KOSTER_SQLITE_PATH": "robots.sqlite3",
-}
-
-
-@pytest.mark.promise("docs/commands.md", "survey: your settings, but no pipelines or feeds")
-@pytest.mark.promise("docs/commands.md", "survey: KOSTER_CRAWL_DELAY is ignored")
-def test_in_a_project(survey: Survey, server: Server, tmp_path: Path) -> None:
-    site = server.site()
-    site.robots = (
-        "User-agent: figtree\nDisallow: /private\nCrawl-delay: 50\n\n"
-        "User-agent: figleaf\nDisallow: /\n"
-    )
-    file = seeds_in(tmp_path, *site.urls(3), site.url("/private"))
-    began = time.monotonic()
-    for agent, refused in (([], 1), (["--agent", "FigLeaf/2"], 4)):
-        ran = survey("--json", *agent, file, **PROJECT)
-        assert (ran.status, ran.err) == (1, "")
-        assert ran.objects[0]["requests"]["refused"]["rule"] == refused
-    assert time.monotonic() - began < 50
-    assert [asked.header("User-Agent") for asked in site.requests] == ["FigTree/0.1"]
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left.isdisjoint({"crawl.html", "job", "items.json"})
-
-
-def test_hosts_and_a_site_that_cannot_be_asked(survey: Survey, server: Server) -> None:
-    down = server.down()
-    host = down.url("").removeprefix("http://")
-    ran = survey("-", stdin=f"{down.url('/a')}\n{host}\n{host}/c\n")
-    assert ran.status == 3
-    assert "-: 2 lines without a scheme; https is assumed\n" in ran.err
-    assert "3  would be refused: unavailable" in ran.out
-
-
-@pytest.mark.promise("docs/commands.md", "survey: the first ten invalid lines are reported")
 def test_hostile_lines_are_harmless(survey: Survey, server: Server, tmp_path: Path) -> None:
     site = server.site()
     site.robots = b"User-agent: *\nDisallow: /\x1b[2J\xe2\x80\xae\nDisallow: /[bold]\nDisallow: /\n"
@@ -343,7 +273,7 @@ def test_one_that_cannot_begin(survey: Survey, server: Server, tmp_path: Path) -
     assert site.requests == ()
 
 
-@pytest.mark.promise("docs/commands.md", "survey: continue with the same command")
+@pytest.mark.long
 def test_interrupted_and_resumed(survey: Survey, server: Server, tmp_path: Path) -> None:
     """Of 40 sites at one port of 127/8, the first four hang at first."""
     site, gate = server.site(host="0.0.0.0"), server.gate()

@@ -125,11 +125,6 @@ def test_handlers_that_do_not_are_left_alone(path: Any) -> None:
     assert updated({"DOWNLOAD_HANDLERS": {"http": path}})["DOWNLOAD_HANDLERS"]["http"] is path
 
 
-def test_a_fallback_that_the_user_set_stays() -> None:
-    settings = updated({"KOSTER_FALLBACK_SCHEDULER": OtherScheduler})
-    assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is OtherScheduler
-
-
 class OwnDeferringScheduler(DeferringScheduler):
     """A subclass that a user has written."""
 
@@ -167,13 +162,3 @@ async def test_in_the_settings_of_a_spider(crawl: Crawl, server: Server, path: s
     assert result.fetched == (site.url("/"),)
     assert result.stats["koster/forbidden/rule"] == 1
     assert "Enabled addons:\n[scrapy_koster.Addon]" in result.logged(logging.INFO)
-
-
-async def test_our_scheduler_without_the_middleware_only_passes_on(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    settings = {"SCHEDULER": "scrapy_koster.DeferringScheduler"}
-    result = await crawl(urls=site.urls(5), settings=settings, robots=None)
-    assert len(result.fetched) == 5
-    assert site.asked("/robots.txt") == 0

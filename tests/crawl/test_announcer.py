@@ -65,7 +65,6 @@ DEFERRING = (
     " requests: 2. Next attempt in 30 s"
 )
 GIVING_UP = "Giving up http://fict.org: its robots.txt cannot be retrieved (HTTP 503), attempts: 3."
-REFUSING = "Refusing requests to http://fict.org (KOSTER_UNAVAILABLE): its robots.txt cannot be"
 LETTING = "Letting requests to http://fict.org through (KOSTER_UNAVAILABLE): its robots.txt cannot"
 RESTRICTED = "http://fict.org is restricted: its robots.txt answers HTTP 403, so no page may be"
 NO_RULES = "http://fict.org has no rules: its robots.txt answers HTTP"
@@ -108,28 +107,6 @@ def test_what_a_step_is_announced_as(
     announcer.announce(state, step, waiting=2)
     assert_said(caplog, *lines)
     assert state.standing is standing
-
-
-@pytest.mark.parametrize("is_defect", [False, True])
-def test_who_gives_up_a_site_is_told_what_helps(
-    announcer: Announcer, caplog: pytest.LogCaptureFixture, *, is_defect: bool
-) -> None:
-    announcer.announce(state_of(), Refuse(replace(FAILURE, is_defect=is_defect), 0), waiting=2)
-    assert ("KOSTER_OVERRIDES" in caplog.text) is not is_defect
-
-
-@pytest.mark.parametrize(("unavailable", "is_defect"), [("disallow", False), ("allow", True)])
-def test_a_site_that_is_refused_at_once_is_not_given_up(
-    unavailable: str, *, is_defect: bool, crawler: Crawler, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Nothing waited for it. Said once, until something else is known of the site."""
-    crawler.settings.set("KOSTER_UNAVAILABLE", unavailable)
-    announcer = Announcer(crawler, config_of(crawler))
-    state, refuse = state_of(), Refuse(replace(FAILURE, is_defect=is_defect), 0)
-    line = REFUSING.replace(" (KOSTER_UNAVAILABLE)", "") if is_defect else REFUSING
-    for step in (refuse, refuse, Obey(FILE, 0), refuse):
-        announcer.announce(state, step, waiting=2)
-    assert_said(caplog, line, f"{AGAIN}200", line)
 
 
 def test_twenty_sites_of_a_kind_are_named(

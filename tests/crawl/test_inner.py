@@ -16,9 +16,6 @@ from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 
 MEMORY = "scrapy_koster.storage.memory.MemoryStorage"
-KEPT = "They are kept for the next run: start the same crawl again to go on"
-LOST = ". Those that may be lost, if they cannot be written: 1"
-GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep them"
 BROKEN = OSError("no such file")
 
 
@@ -53,14 +50,6 @@ class Queue:
         return self.left
 
 
-class SilentQueue(Queue):
-    """One that does not answer when requests are handed back."""
-
-    def enqueue_request(self, request: Request) -> bool:
-        super().enqueue_request(request)
-        raise ConnectionError
-
-
 class ScrapysQueue(Queue, Scheduler):
     """One that counts as Scrapy's own, whose disk queues may be broken."""
 
@@ -74,49 +63,6 @@ def wrapped(scheduler: Any, jobdir: Path | None = None) -> DeferringScheduler:
     crawler = get_crawler(RecordingSpider, settings | ({"JOBDIR": str(jobdir)} if jobdir else {}))
     crawler.spider = RecordingSpider()
     return DeferringScheduler(crawler, scheduler, assembly_of(crawler))
-
-
-@pytest.mark.parametrize(
-    ("kind", "persist", "jobdir", "is_taken", "fate"),
-    [
-        (ScrapysQueue, None, True, True, f"{KEPT}{LOST}"),
-        (
-            ScrapysQueue, None, False, False,
-            "They are dropped: set JOBDIR to keep them for the next run",
-        ),
-        (Queue, True, False, True, f"{KEPT}{LOST}"),
-        (SilentQueue, True, False, True, f"{KEPT}{LOST}"),
-        (
-            Queue, False, False, False,
-            "They are dropped: set SCHEDULER_PERSIST = True to keep them for the next run",
-        ),
-        (Queue, None, False, True, GIVEN_BACK),
-        (Queue, None, True, True, GIVEN_BACK),
-    ],
-)  # fmt: skip
-def test_what_becomes_of_what_still_waits(
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    kind: Any,
-    fate: str,
-    *,
-    persist: bool | None,
-    jobdir: bool,
-    is_taken: bool,
-) -> None:
-    scheduler = kind()
-    if persist is not None:
-        scheduler.persist = persist
-    one = wrapped(scheduler, tmp_path if jobdir else None)
-    # The callback cannot be written.
-    one._parked.push("http://a.example", Request("http://a.example/1", callback=print))
-    with caplog.at_level("INFO"):
-        one.close("finished")
-    assert f" of 1 sites. {fate}. Sites with" in caplog.messages[-1]
-    assert scheduler.is_closed
-    # The dupefilter has seen the request.
-    taken = [(request.url, request.dont_filter) for request in scheduler.taken]
-    assert taken == ([("http://a.example/1", True)] if is_taken else [])
 
 
 def test_what_cannot_be_read_in_a_jobdir_is_passed_over_and_said_once(
@@ -134,19 +80,3 @@ def test_what_cannot_be_read_in_a_jobdir_is_passed_over_and_said_once(
     )
     assert told.exc_info
     assert "OSError: no such file" in str(told.exc_info[1])
-
-
-def test_a_queue_that_only_fails_has_nothing_more(tmp_path: Path) -> None:
-    scheduler = ScrapysQueue([BROKEN] * 9, left=3)
-    one = wrapped(scheduler, tmp_path)
-    assert one._next_readable() is None
-    assert not one.has_pending_requests()
-    assert len(scheduler.answers) == 5  # as often as it became shorter, and once
-    scheduler.answers = [Request("http://a.example"), None]
-    assert one._next_readable() is not None
-    assert one.has_pending_requests()
-
-
-def test_what_another_scheduler_raises_is_raised() -> None:
-    with pytest.raises(OSError, match="no such file"):
-        wrapped(Queue([BROKEN]))._next_readable()

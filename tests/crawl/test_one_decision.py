@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 from contextlib import nullcontext
-from pathlib import Path
 from time import time
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -18,7 +16,6 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.statscollectors import MemoryStatsCollector
 
-import scrapy_koster
 from scrapy_koster import KosterMiddleware, RobotsForbidden
 from scrapy_koster.commands.explain import explain
 from scrapy_koster.commands.lookup import Basis
@@ -29,7 +26,6 @@ from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
 from scrapy_koster.protocol.verdict import Verdict
 
-SOURCE = Path(scrapy_koster.__file__).parent
 SITE = "http://a.example"
 BODY = b"""User-agent: *
 Disallow: /private
@@ -207,19 +203,3 @@ async def test_the_last_copy_decides_before_sending_if_its_site_fails(
 
 
 # Nothing else decides.
-
-DECIDES = {"verdict_on", "permission", "forbidden_spelling"}
-
-
-def modules() -> list[Path]:
-    return [path for path in SOURCE.rglob("*.py") if "protocol" not in path.parts]
-
-
-def test_one_module_evaluates_rules() -> None:
-    found = {
-        path.relative_to(SOURCE).as_posix()
-        for path in modules()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ImportFrom) and DECIDES & {name.name for name in node.names}
-    }
-    assert found == {"crawl/decision.py"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,6 @@ from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Refuse
 
 FAILURE = Failure("it is away", 1, 0.0, 0.0, 0.0, None)
-SLOT = 8
-"""Requests of a site that Scrapy has in the downloader at most, by default."""
 
 
 class Engine:
@@ -94,31 +91,6 @@ def numbers(parked: ParkedRequests) -> list[int]:
     return found
 
 
-def test_what_comes_while_its_site_is_given_up_is_given_up_too(parked: ParkedRequests) -> None:
-    parked.push("http://a", asked(1))
-    parked.push("http://a", asked(2, -1))
-    settle(parked, "a")
-    parked.push("http://a", asked(3, 9))
-    assert parked.waiting_in("http://a") == 0
-    out = [parked.pop() for _ in range(3)]
-    assert [each and each.url[-1] for each in out] == ["3", "1", "2"]
-    assert [parked.given_up[each] for each in out if each] == [FAILURE] * 3
-    assert len(parked) == 0
-    parked.push("http://a", asked(4))
-    assert parked.waiting_in("http://a") == 1
-    assert parked.pop() is None
-
-
-def test_a_site_that_recovers_lets_the_rest_go(parked: ParkedRequests) -> None:
-    for number in range(3):
-        parked.push("http://a", asked(number))
-    settle(parked, "a")
-    first = parked.pop()
-    settle(parked, "a")
-    assert numbers(parked) == [1, 2]
-    assert list(parked.given_up) == [first]
-
-
 @pytest.mark.parametrize("meta", [{}, {"retry_times": 1}])
 def test_a_request_with_dont_filter_holds_no_other_back_unless_it_is_a_retry(
     crawler: Crawler, tmp_path: Path, meta: dict[str, int]
@@ -129,24 +101,6 @@ def test_a_request_with_dont_filter_holds_no_other_back_unless_it_is_a_retry(
     parked = parked_in(crawler, tmp_path)
     assert parked.is_resumed(asked(1)) is bool(meta)
     parked.close()
-
-
-def test_as_many_come_out_as_a_slot_takes(parked: ParkedRequests) -> None:
-    engine: Any = parked._engine
-    for number in range(20):
-        parked.push("a", asked(number))
-    parked.push("b", asked(99))
-    parked.let_out("a")
-    out = []
-    while (request := parked.pop()) is not None:
-        out.append(request)
-        engine.under_way.add(request)
-    assert len(out) == SLOT
-    parked.let_out("b")
-    assert numbers(parked) == [99]
-    engine.under_way -= {out[3]}
-    assert parked.has_next
-    assert numbers(parked) == list(range(SLOT, 20))  # none of them gets there
 
 
 def test_a_request_comes_back_as_it_went(parked: ParkedRequests, crawler: Crawler) -> None:
@@ -196,36 +150,6 @@ def test_nothing_is_lost_and_order_holds(
 
 
 # What would not come back as it went.
-
-
-@pytest.mark.parametrize("priority", [10**20, -(10**20)])
-def test_a_priority_that_sqlite_has_no_room_for(
-    crawler: Crawler, tmp_path: Path, priority: int
-) -> None:
-    parked = parked_in(crawler, tmp_path)
-    parked.push("a", asked(1, priority))
-    parked.push("a", asked(2))
-    parked.let_out("a")
-    assert numbers(parked) == ([1, 2] if priority > 0 else [2, 1])
-    parked.close()
-
-
-def test_a_file_that_cannot_be_read_any_more_is_said_once(
-    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    parked = parked_in(crawler, tmp_path)
-    for number in range(4):
-        parked.push("a", asked(number, meta={"x": lambda: None} if number % 2 else {}))
-    parked._file._connection.execute("DROP TABLE parked")
-    parked.let_out("a")
-    assert numbers(parked) == [1, 3]
-    assert len(parked) == 0
-    [record] = caplog.records
-    assert record.getMessage() == (
-        "Requests that waited for a cannot be read back from their file, and are lost. This is not"
-        " logged again"
-    )
-    parked.close()
 
 
 # A file that lasts.
@@ -281,60 +205,4 @@ def test_what_this_code_cannot_read_stays_for_one_that_can(
     parked = parked_in(crawler, tmp_path)
     parked.let_out("a")
     assert numbers(parked) == [1, 2]
-    parked.close()
-
-
-def test_a_file_that_cannot_be_used_is_said_once(
-    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "koster-parked.sqlite3"
-    path.write_text("no database at all, but long enough to be looked at" * 100)
-    parked = parked_in(crawler, tmp_path)
-    assert len(parked) == 0
-    assert not parked._file.lasts
-    parked.push("a", asked(1))
-    parked.let_out("a")
-    assert numbers(parked) == [1]
-    parked.close()
-    [record] = caplog.records
-    assert record.getMessage() == (
-        f"{path}, the file of requests that wait, cannot be opened: DatabaseError: file is not a"
-        " database. In this run requests wait in memory. If no other crawl uses the file,"
-        " repair it, or delete it to drop the requests that waited when the last run ended"
-    )
-    assert path.exists()
-
-
-def test_another_process_that_has_the_file_is_not_waited_for(
-    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    first = parked_in(crawler, folder=tmp_path)
-    began = time.monotonic()
-    second = parked_in(crawler, folder=tmp_path)
-    for number in range(20):
-        second.push("a", asked(number))
-    assert time.monotonic() - began < 2
-    second.let_out("a")
-    assert numbers(second) == list(range(20))
-    second.close()
-    first.close()
-    [record] = caplog.records
-    assert record.getMessage() == (
-        f"{tmp_path / 'koster-parked.sqlite3'}, the file of requests that wait, cannot be opened:"
-        " OperationalError: database is locked. In this run requests wait in memory. If no"
-        " other crawl uses the file, repair it, or delete it to drop the requests that waited when"
-        " the last run ended"
-    )
-
-
-def test_what_cannot_be_deleted_does_not_come_out_again(
-    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    parked = parked_in(crawler, folder=tmp_path)
-    for number in range(9):
-        parked.push("a", asked(number, number % 3))
-    parked._file._connection.execute("PRAGMA query_only = ON")
-    parked.let_out("a")
-    assert numbers(parked) == [2, 5, 8, 1, 4, 7, 0, 3, 6]
-    assert caplog.text.count("The next run may crawl pages of this run again") == 1
     parked.close()

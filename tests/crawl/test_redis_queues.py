@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -81,25 +79,6 @@ def test_workers_share_the_queue_of_a_site(kind: type, decodes: bool, key: str) 
         one.close()
 
 
-def test_other_queues_have_no_such(client: redis.Redis) -> None:
-    assert of(None) is None
-    assert of(type("PriorityQueue", (), {"server": 0, "key": 0})()) is None
-
-
-def test_a_push_between_the_last_pop_and_the_removal_of_the_name(
-    client: redis.Redis, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, two = worker(PriorityQueue, client, key), worker(PriorityQueue, client, key)
-    one.write(SITE, PLACE, page(1))
-    forget = one._forget
-    monkeypatch.setattr(
-        one, "_forget", lambda *given: (two.write(SITE, PLACE, page(2)), forget(*given))
-    )
-    assert taken(one) == ["1"]
-    assert two.names() == {SITE}
-    assert taken(two) == ["2"]
-
-
 class Unserializable(Request):
     def to_dict(self, *, spider: Any = None) -> Any:
         raise ValueError("s3cret")
@@ -143,27 +122,9 @@ async def test_a_redis_that_fails_is_left_alone(
     own.close()
 
 
-@pytest.mark.promise("docs/access.md", "SCHEDULER_FLUSH_ON_START drops these copies, too")
 def test_all_can_be_dropped(client: redis.Redis, key: str) -> None:
     own = worker(LifoQueue, client, key)
     for name in ("a.example", SITE):
         own.write(name, PLACE, page(1))
     own.drop()
     assert client.keys(f"{key.split(':', maxsplit=1)[0]}*") == []
-
-
-async def test_its_connections_wait_for_a_second(key: str) -> None:
-    """Those of scrapy-redis wait for 30 s and more, and the loop would stand still as long."""
-    with socket.create_server(("127.0.0.1", 0)) as hanging:
-        client = redis.Redis(port=hanging.getsockname()[1], socket_timeout=30)
-        own, began = worker(PriorityQueue, client, key), time.monotonic()
-        assert own.names() == set()
-        assert own.is_silent
-        assert 0.9 < time.monotonic() - began < 2
-        own.close()
-
-
-def test_a_client_that_is_no_plain_one_is_used_itself(client: redis.Redis, key: str) -> None:
-    own = worker(PriorityQueue, SimpleNamespace(), key)
-    assert own._server is own._main.server
-    own.close()

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import logging
-import time
-import tracemalloc
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 from harness.clocks import JumpingClock, set_clock, sleep
-from harness.crawling import Crawl
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
@@ -20,12 +15,8 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy_koster.crawl.assembly import Assembly, Parts
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
+from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.step import Refuse
-from scrapy_koster.storage import Claimed
-from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.sqlite import SQLiteStorage
 
 MEMORY = "scrapy_koster.storage.memory.MemoryStorage"
 SQLITE = "scrapy_koster.storage.sqlite.SQLiteStorage"
@@ -140,123 +131,3 @@ def test_a_url_without_a_path_is_not_cut_short(driven: Callable[..., Driven], sh
 
 
 # Waiting.
-
-
-async def test_nobody_waits_for_one_more_answer_because_the_storage_is_slow(
-    driven: Callable[..., Driven],
-) -> None:
-    """A site that is given up is not asked again before the requests are refused."""
-
-    class Slow(MemoryStorage):
-        def put(self, site: Site, known: Known) -> None:
-            driver.clock.ahead += 5
-            super().put(site, known)
-
-    answers = iter([NoAnswer("gone")])
-    driver = driven(
-        lambda site, stale: next(answers, None) or found(site, stale),
-        KOSTER_STORAGE=Slow,
-        KOSTER_DEFER_FIRST_SECS=1,
-        KOSTER_DEFER_MAX_SECS=1,
-        KOSTER_DEFER_LIMIT_SECS=0,
-    )
-    state = await driver.wait("http://a.com/x")
-    assert isinstance(state.step, Refuse)
-    await driver.sites.close()
-
-
-async def test_a_copy_of_no_use_today_is_asked_for_by_one(
-    driven: Callable[..., Driven], tmp_path: Path
-) -> None:
-    claims: list[Claimed] = []
-
-    def fetch(site: Site, stale: Copy | None) -> Answer:
-        claims.append(storage.claim(site, "another", now=time.time(), secs=60))
-        return found(site, stale)
-
-    storage = SQLiteStorage(str(tmp_path / "robots.sqlite3"), "figtree")
-    now = time.time()
-    cut = Copy("http://a.com/robots.txt", 200, RULES, None, None, now, now + 60, cut_bytes=100)
-    storage.put(Site("http", "a.com", 80), cut)
-    driver = driven(fetch, KOSTER_STORAGE=SQLITE, ROBOTSTXT_USER_AGENT="figtree")
-    await driver.wait("http://a.com/x")
-    assert driver.asked == ["http://a.com"]
-    assert claims[0].held_secs > 0
-    assert driver.stats.get_value("koster/storage/miss") == 1
-    storage.close()
-    await driver.sites.close()
-
-
-async def test_a_defect_does_not_lose_the_stored_copy(
-    driven: Callable[..., Driven], tmp_path: Path
-) -> None:
-    """The next attempt revalidates it."""
-
-    def broken(site: Site, stale: Copy | None) -> Answer:
-        raise TypeError("a middleware is broken")
-
-    storage = SQLiteStorage(str(tmp_path / "robots.sqlite3"), "figtree")
-    now = time.time()
-    expired = Copy("http://a.com/robots.txt", 200, RULES, '"1"', None, now - 60, now - 30)
-    storage.put(Site("http", "a.com", 80), expired)
-    storage.close()
-    settings = {"KOSTER_DEFER_LIMIT_SECS": 0, "ROBOTSTXT_USER_AGENT": "figtree"}
-    driver = driven(broken, KOSTER_STORAGE=SQLITE, **settings)
-    state = await driver.wait("http://a.com/x")
-    assert isinstance(state.known, Failure)
-    assert state.known.is_defect
-    assert state.known.stale == expired
-    await driver.sites.close()
-
-
-# Memory.
-
-BATCH, EVERY = 100, 1_000
-ROOM_BYTES = 1_000_000
-
-
-def answer_by_turns(site: Site, stale: Copy | None) -> Answer | NoAnswer:
-    """Of ten sites seven have rules, one has none, one is closed and one is down."""
-    number = int(site.host.removeprefix("s").partition(".")[0])
-    match number % 10:
-        case 7:
-            return Answer(site.robots_url, 404, {})
-        case 8:
-            return Answer(site.robots_url, 403, {})
-        case 9:
-            return NoAnswer("gone")
-        case _:
-            body = RULES + b"# %d\n" % number
-            return Answer(site.robots_url, 200, {"etag": f'"{number}"'}, body)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("storage", [MEMORY, SQLITE], ids=["memory", "sqlite"])
-async def test_memory_is_flat(
-    driven: Callable[..., Driven],
-    crawl: Crawl,
-    caplog: pytest.LogCaptureFixture,
-    storage: str,
-) -> None:
-    """Beyond the room for files, a site keeps a record of less than 1 kB."""
-    sites = 3_000
-    caplog.set_level(logging.WARNING)  # what it would keep is not ours
-    driver = driven(
-        answer_by_turns,
-        KOSTER_MEMORY_BYTES=ROOM_BYTES,
-        KOSTER_STORAGE=storage,
-        KOSTER_DEFER_LIMIT_SECS=0,
-    )
-    used = []
-    tracemalloc.start()
-    for first in range(0, sites, BATCH):
-        urls = [f"http://s{number}.example/page" for number in range(first, first + BATCH)]
-        await crawl.together(*map(driver.wait, urls))
-        driver.asked.clear()
-        if not (first + BATCH) % EVERY:
-            gc.collect()
-            used.append(tracemalloc.get_traced_memory()[0])
-    tracemalloc.stop()
-    await driver.sites.close()
-    assert driver.stats.get_value("koster/storage/miss") == sites
-    assert (used[-1] - used[0]) / (sites - EVERY) < 1000

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from threading import Event
 from typing import Any, ClassVar
 
 import pytest
 from harness.clocks import StillClock, set_clock
-from harness.virtual import TestClock
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
@@ -17,7 +15,6 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.port import GRANTED, Claimed
 
 SITE = Site("http", "a.example", 80)
 STEP_SECS = 0.25
@@ -86,96 +83,3 @@ async def test_one_that_is_back_is_called_at_once(
     assert len(others) == (10 - 1) / STEP_SECS - 1
     storage.fails = True
     assert await asked_for(5, breaker, storage) == [0, 1, 3]
-
-
-class Hanging(Failing):
-    """Hangs in each call until it is let go, and notes when it is called."""
-
-    blocking = True
-    let_go: ClassVar[Event]
-
-    def get(self, site: Site) -> Any:
-        self.called.append(self.clock.secs)
-        self.let_go.wait(30)
-
-
-@pytest.mark.real_time  # a thread that hangs holds time still
-async def test_one_that_hangs_is_called_again_once_it_has_come_back() -> None:
-    """As a Redis that stalls now and then during a crawl of days."""
-    let_go = Event()
-    members = {"clock": StillClock(0.0), "called": [], "let_go": let_go}
-    storage: type[Hanging] = type("Storage", (Hanging,), members)
-    with breaker_of(storage, KOSTER_TIMEOUT_SECS=0.05) as breaker:
-        try:
-            assert await asked_for(200, breaker, storage) == [0]
-        finally:
-            let_go.set()
-        storage.called.clear()
-        for _ in range(1000):
-            await breaker.get(SITE)
-            if storage.called:
-                break
-            await TestClock().sleep(0.01)
-        assert storage.called == [200]
-
-
-GAP_SECS = 10.0
-
-
-async def visited_for(secs: float, breaker: StorageCalls, storage: type[Failing]) -> list[float]:
-    """Want to visit a host for so long; return when that was let begin, from the beginning."""
-    began, visits = storage.clock.secs, []
-    while (at := storage.clock.secs - began) < secs:
-        left = await breaker.begin_visit("a.example", GAP_SECS)
-        assert 0 <= left <= GAP_SECS
-        if not left:
-            visits.append(at)
-        storage.clock.secs += left or GAP_SECS
-    return visits
-
-
-class Away(Failing):
-    """Others share it, and may visit the host while it is away from here."""
-
-    def claim(self, site: Site, owner: str, **how: Any) -> Claimed:
-        if self.fails:
-            raise OSError("it is away")
-        return GRANTED
-
-    def release(self, site: Site, owner: str) -> None:
-        pass
-
-    def begin_visit(self, host: str, owner: str, **how: Any) -> float:
-        if self.fails:
-            raise OSError("it is away")
-        return 0.0
-
-    def end_visit(self, host: str, owner: str, **how: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def shared() -> type[Away]:
-    return type("Storage", (Away,), {"clock": StillClock(0.0), "called": [], "fails": False})
-
-
-async def test_no_visit_begins_while_the_storage_that_keeps_them_is_away(
-    shared: type[Away],
-) -> None:
-    """For the limit, and no longer."""
-    with breaker_of(shared, KOSTER_DEFER_LIMIT_SECS=60) as breaker:
-        assert await visited_for(20, breaker, shared) == [0, 10]
-        shared.fails = True
-        assert await visited_for(100, breaker, shared) == [60, 70, 80, 90]
-        shared.fails = False
-        [first, *_] = await visited_for(100, breaker, shared)
-        assert first <= 30  # its rest is over by then
-        shared.fails = True
-        assert await visited_for(60, breaker, shared) == []
-
-
-async def test_nobody_waits_for_a_storage_that_never_kept_a_visit(shared: type[Away]) -> None:
-    with breaker_of(shared) as breaker:
-        await breaker.open()
-        shared.fails = True
-        assert await visited_for(30, breaker, shared) == [0, 10, 20]

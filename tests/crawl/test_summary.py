@@ -86,17 +86,6 @@ def test_a_site_is_counted_as_what_it_is_in_the_end(caplog: pytest.LogCaptureFix
     assert said(counting, caplog) == [("WARNING", closed), ("INFO", line)]
 
 
-def test_the_first_ten_closed_sites_are_named(caplog: pytest.LogCaptureFixture) -> None:
-    """Further sites are counted, even if the named sites are open again."""
-    counting = summary()
-    for number in range(12):
-        counting.stands(site(number), Standing.RESTRICTED, None)
-    for number in range(9):
-        counting.stands(site(number), Standing.OBEYED, Standing.RESTRICTED)
-    [(_, line), _] = said(counting, caplog)
-    assert line.startswith("Closed sites at the end: 3 restricted (http://s9.example, ...).")
-
-
 def test_the_settings_in_force(caplog: pytest.LogCaptureFixture) -> None:
     """The line of a crawl with its defaults is in first-crawl.md."""
     caplog.set_level("INFO")
@@ -122,7 +111,7 @@ def test_the_settings_in_force(caplog: pytest.LogCaptureFixture) -> None:
         ({"KOSTER_PARSER": "scrapy_koster.KosterRobotParser"}, "INFO", HAZARDS.format("")),
     ],
 )
-def test_of_hazards(
+def test_pages_that_rfc_9309_forbids_are_summed_up(
     settings: dict[str, Any], level: str, line: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")

@@ -41,9 +41,6 @@ def slow(server: Server) -> Site:
     return site
 
 
-@pytest.mark.promise("README.md", "Every request waits for the rules and obeys them")
-@pytest.mark.promise("docs/access.md", "Requests that do not pass the scheduler wait in place")
-@pytest.mark.promise("docs/access.md", "one request for each site, however many pages wait")
 @pytest.mark.parametrize(
     ("robots", "settings"),
     [("koster", {}), (None, IN_PLACE)],
@@ -60,7 +57,6 @@ async def test_all_who_wait_for_one_robots_txt_obey_it(
     assert all(isinstance(error, RobotsForbidden) for _, error in result.refused)
 
 
-@pytest.mark.promise("README.md", "Scrapy's own middleware can fetch forbidden pages")
 async def test_scrapys_own_middleware_fetches_forbidden_pages(crawl: Crawl, server: Server) -> None:
     """What the test above is for: it fails with that middleware."""
     site = slow(server)
@@ -68,7 +64,6 @@ async def test_scrapys_own_middleware_fetches_forbidden_pages(crawl: Crawl, serv
     assert len(site.pages_asked) > 0
 
 
-@pytest.mark.promise("README.md", "Every refusal names the rule responsible")
 async def test_a_refusal_says_site_line_rule_and_record(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body="# hello\nUser-agent: a\nUser-agent: Scrapy\nDisallow: /pri%76ate\n")
@@ -107,7 +102,6 @@ class FigTree(RecordingSpider):
     robotstxt_user_agent = "FigTree"
 
 
-@pytest.mark.promise("docs/settings.md", "ROBOTSTXT_USER_AGENT: by request, spider, setting")
 async def test_the_name_token(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=BY_ROBOT)
@@ -123,7 +117,6 @@ async def test_the_name_token(crawl: Crawl, server: Server) -> None:
     assert site.asked("/robots.txt") == 1
 
 
-@pytest.mark.promise("README.md", "ROBOTSTXT_OBEY = False is left alone")
 async def test_robotstxt_obey_false_switches_all_off(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=FORBIDDEN)
@@ -133,8 +126,6 @@ async def test_robotstxt_obey_false_switches_all_off(crawl: Crawl, server: Serve
     assert not [name for name in result.stats if "robots" in name or "koster" in name]
 
 
-@pytest.mark.promise("docs/semantics.md", "/robots.txt itself is always allowed")
-@pytest.mark.promise("docs/settings.md", "dont_obey_robotstxt exempts a request")
 async def test_requests_that_wait_for_no_robots_txt(crawl: Crawl, server: Server) -> None:
     """3.2.2: a request for the robots.txt is allowed also while it cannot be retrieved."""
     failing, exempt = server.site(), server.site()
@@ -149,8 +140,6 @@ async def test_requests_that_wait_for_no_robots_txt(crawl: Crawl, server: Server
     assert exempt.asked("/robots.txt") == 0
 
 
-@pytest.mark.promise("docs/stats.md", "robots_parsed is sent once for each file")
-@pytest.mark.promise("docs/pacing.md", "without the setting delays are ignored")
 async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server) -> None:
     seen = []
 
@@ -167,7 +156,6 @@ async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server
     assert result.seconds < 2.5
 
 
-@pytest.mark.promise("README.md", "KOSTER_DRY_RUN logs and counts refusals, and sends all")
 async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
     """A verdict is that of its own request: none after a redirect to an allowed page."""
     verdicts: dict[str, Verdict | None] = {}

@@ -70,7 +70,6 @@ CLOSED = (
 )
 
 
-@pytest.mark.promise("docs/access.md", "KOSTER_RESTRICTED, KOSTER_UNAVAILABLE, KOSTER_REDIRECT_MAX")
 @pytest.mark.parametrize(
     ("settings", "rows"), [(OPENING, OPENED), (CLOSING, CLOSED)], ids=["opening", "closing"]
 )
@@ -91,7 +90,6 @@ async def test_what_answers_mean_with_settings(
 # Temporary failures.
 
 
-@pytest.mark.promise("docs/access.md", "A longer Retry-After is used, up to KOSTER_DEFER_MAX_SECS")
 async def test_retry_after(crawl: Crawl, server: Server) -> None:
     heeded, capped = server.site(), server.site()
     heeded.robots = [Reply(429, headers={"Retry-After": "1"}), RULES]
@@ -107,7 +105,6 @@ async def test_retry_after(crawl: Crawl, server: Server) -> None:
 SQUID = {"X-Squid-Error": "ERR_ACCESS_DENIED 0"}
 
 
-@pytest.mark.promise("docs/access.md", "an error of a proxy is a temporary failure")
 @pytest.mark.parametrize("status", [403, 404, 200])
 async def test_an_error_of_a_proxy_is_no_answer_of_the_site(
     crawl: Crawl, server: Server, status: int
@@ -131,7 +128,6 @@ async def test_an_error_of_a_proxy_is_no_answer_of_the_site(
     assert list(second.fetched) == [site.url()]
 
 
-@pytest.mark.promise("docs/access.md", "a challenge is a temporary failure")
 @pytest.mark.parametrize(
     "challenge",
     [
@@ -159,7 +155,6 @@ async def test_a_challenge_is_no_answer(
 # The comparison.
 
 
-@pytest.mark.promise("docs/access.md", "the table of answers")
 async def test_the_comparison_is_what_a_run_gives(crawl: Crawl, server: Server) -> None:
     if not is_reactor_installed() and scrapy.version_info < (2, 19):
         pytest.skip("its downloader has no timeout for a whole response: some would never end")

@@ -45,7 +45,6 @@ def folder(crawl: Crawl) -> Iterator[Path]:
     check(folder)
 
 
-@pytest.mark.promise("docs/evidence.md", "the digest of a verdict; mode 0600; warcio check")
 async def test_each_hop_is_a_request_and_a_response(
     crawl: Crawl, server: Server, folder: Path
 ) -> None:
@@ -81,8 +80,6 @@ async def test_each_hop_is_a_request_and_a_response(
     assert path.with_name(path.name.replace(".warc.gz", ".cdxj")).is_file()
 
 
-@pytest.mark.promise("docs/evidence.md", "warcinfo: each setting that decides")
-@pytest.mark.promise("docs/evidence.md", "no secrets of a request")
 async def test_the_settings_that_decide_are_told_and_no_secret(
     crawl: Crawl, server: Server, folder: Path
 ) -> None:
@@ -120,7 +117,6 @@ async def test_the_settings_that_decide_are_told_and_no_secret(
         assert secret.encode() not in written
 
 
-@pytest.mark.promise("docs/evidence.md", "conversion; WARC-Truncated")
 async def test_a_body_that_is_cut_and_one_that_is_compressed(
     crawl: Crawl, server: Server, folder: Path
 ) -> None:
@@ -146,7 +142,6 @@ async def test_a_body_that_is_cut_and_one_that_is_compressed(
         assert copy == verdict.known
 
 
-@pytest.mark.promise("docs/evidence.md", "revisit: a 304")
 async def test_a_renewed_copy_is_a_revisit_of_its_record(
     crawl: Crawl, server: Server, folder: Path
 ) -> None:
@@ -168,7 +163,6 @@ async def test_a_renewed_copy_is_a_revisit_of_its_record(
     assert [copy.body for copy in known_of(folder, site)][-1] == RULES.encode()
 
 
-@pytest.mark.promise("docs/evidence.md", "resource: a copy of the storage")
 async def test_a_warm_storage_leaves_evidence(crawl: Crawl, server: Server, folder: Path) -> None:
     sites = [server.site() for _ in range(3)]
     for site in sites:
@@ -191,8 +185,9 @@ async def test_a_warm_storage_leaves_evidence(crawl: Crawl, server: Server, fold
         assert record.headers["WARC-Date"][:19] + "Z" == verdict.to_dict()["fetched"]
 
 
-@pytest.mark.promise("docs/evidence.md", "metadata: a failure and its reason")
-async def test_failures(crawl: Crawl, server: Server, folder: Path) -> None:
+async def test_a_failure_is_archived_with_its_reason(
+    crawl: Crawl, server: Server, folder: Path
+) -> None:
     failing, silent, hanging = sites = [server.site() for _ in range(3)]
     failing.robots, silent.robots, hanging.robots = Reply(503, "later"), Reset(), Hang()
     settings = {"KOSTER_DEFER_LIMIT_SECS": 0, "KOSTER_TIMEOUT_SECS": 2}
@@ -209,8 +204,6 @@ def warnings(result: CrawlResult) -> list[str]:
     return result.logged(logging.WARNING, "scrapy_koster.crawl.fetching.archiver")
 
 
-@pytest.mark.promise("docs/evidence.md", "a folder that cannot be written: one warning")
-@pytest.mark.promise("docs/evidence.md", "a full disk; koster/archive/error")
 async def test_a_folder_that_cannot_be_written_is_one_warning(crawl: Crawl, server: Server) -> None:
     sites = [server.site() for _ in range(3)]
     for site in sites:
@@ -224,24 +217,3 @@ async def test_a_folder_that_cannot_be_written_is_one_warning(crawl: Crawl, serv
     assert "/proc/nothing" in warnings(result)[0]
     assert result.stats["koster/archive/error"] == 3
     assert {verdict.to_dict()["record_id"] for verdict in result.verdicts} == {None}
-
-
-@pytest.mark.promise("docs/evidence.md", "a copy of another worker of the fleet")
-async def test_a_fleet_has_each_robots_txt_once(crawl: Crawl, server: Server, folder: Path) -> None:
-    """A copy that another worker has stored can be followed to its record."""
-    sites = [server.site() for _ in range(4)]
-    for number, site in enumerate(sites):
-        site.robots = RULES + f"Disallow: /{number}\n"
-    urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
-    results = await crawl.together(*(crawl(urls=[*urls[n:], *urls[:n]]) for n in (0, 4)))
-    assert {site.asked("/robots.txt") for site in sites} == {1}
-    assert kinds(folder)["response"] == len(sites)
-    assert kinds(folder)["resource"] == 0
-    assert kinds(folder)["metadata"] == len(sites) * len(results)
-    records = {record.headers["WARC-Record-ID"]: record for record in read(folder)}
-    for result in results:
-        assert len(result.verdicts) == len(sites)
-        for verdict in result.verdicts:
-            told = verdict.to_dict()
-            record = records[told["record_id"]]
-            assert record.headers["WARC-Payload-Digest"] == told["digest"]

@@ -18,7 +18,6 @@ def handler(request: pytest.FixtureRequest, crawl: Crawl) -> None:
     crawl.always["DOWNLOAD_HANDLERS"] = dict.fromkeys(("http", "https"), loaded(request.param))
 
 
-@pytest.mark.promise("docs/access.md", "the first page of the site uses the same connection")
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_one_connection_a_site(crawl: Crawl, server: Server, scheme: str) -> None:
     sites = [server.site(scheme) for _ in range(5)]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 from collections import Counter
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl
-from harness.replies import Answer, Hang, Raw, Reply, Reset, redirect, truncated
+from harness.replies import Hang, Reply
 from harness.server import Server
-from harness.sizes import so_many
 from harness.virtual import TIME
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
@@ -32,8 +30,6 @@ QUICK = {
 # A site that comes back.
 
 
-@pytest.mark.promise("docs/access.md", "Its requests wait; the robots.txt is fetched again")
-@pytest.mark.promise("docs/access.md", "fetched again after 2 times as long, and so on")
 async def test_a_site_that_comes_back_is_crawled_whole(crawl: Crawl, server: Server) -> None:
     site = server.site()
     rules = Reply(body="User-agent: *\nDisallow: /no\n")
@@ -56,7 +52,6 @@ async def test_a_site_that_comes_back_is_crawled_whole(crawl: Crawl, server: Ser
     assert sum("answers again" in message for message in said) == 1
 
 
-@pytest.mark.promise("docs/access.md", "After KOSTER_DEFER_LIMIT_SECS the site is given up")
 async def test_a_site_that_does_not_come_back_is_given_up(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(503)
@@ -78,7 +73,6 @@ HOSTS = int(os.environ.get("HANGING_HOSTS", "1500"))
 """10,000 take two minutes."""
 
 
-@pytest.mark.promise("docs/reliability.md", "1,500 hosts that hang: each request is given up")
 @pytest.mark.long
 @pytest.mark.bound(300)
 async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl: Crawl, server: Server) -> None:
@@ -102,67 +96,6 @@ async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl: Crawl, serve
 # Many.
 
 
-def row(rng: random.Random) -> Answer:
-    """An answer to GET /robots.txt out of the table of the access method."""
-    rules = "User-agent: *\nDisallow: /no\n"
-    return rng.choice(
-        [
-            Reply(body=rules),
-            Reply(body=rules, headers={"Cache-Control": "max-age=0"}),
-            Reply(206, body=rules),
-            Reply(503),
-            Reply(500, headers={"Retry-After": "1"}),
-            Reply(429, headers={"Retry-After": "garbage"}),
-            Reply(408),
-            Reset(),
-            Raw(200, b"garbage\r\n\r\n"),
-            truncated(rules),
-            redirect("/robots.txt"),
-            redirect("ftp://127.0.0.1/robots.txt"),
-            Reply(304),
-            Reply(body=b"not gzip", headers={"Content-Encoding": "gzip"}),
-        ]
-    )
-
-
-RANDOM_SEEDS = int(os.environ.get("RANDOM_SEEDS", "5"))
-
-
-@pytest.mark.parametrize(
-    "seed",
-    [pytest.param(n, marks=[pytest.mark.long] if n else []) for n in range(RANDOM_SEEDS)],
-)
-async def test_whatever_sites_answer_each_request_ends_once(
-    crawl: Crawl, server: Server, seed: int
-) -> None:
-    rng = random.Random(seed)
-    sites = [server.site(host=f"127.0.2.{n + 1}") for n in range(30)]
-    for site in sites:
-        site.robots = lambda asked: row(rng)
-    urls = [
-        rng.choice(sites).url(f"/{rng.choice(['yes', 'no'])}/{number}")
-        for number in range(so_many(150, 1000))
-    ]
-    settings = QUICK | {
-        "CONCURRENT_REQUESTS": 32,
-        "KOSTER_EXPIRY_MIN_SECS": 0,
-        "LOG_LEVEL": "INFO",
-        "KOSTER_MEMORY_BYTES": 40_000,
-    }
-    result = await crawl(urls=urls, settings=settings)
-    ended = Counter(result.fetched) + Counter(url for url, _ in result.refused)
-    assert ended == Counter(urls)
-    assert all(
-        isinstance(error, (RobotsForbidden, RobotsUnavailable)) for _, error in result.refused
-    )
-    asked = [path for site in sites for path in site.pages_asked]
-    assert not [path for path in asked if path.startswith("/no")]
-    assert len(asked) == len(result.fetched)
-
-
-@pytest.mark.promise("README.md", "A failing site does not hold up the others")
-@pytest.mark.promise("docs/access.md", "a healthy site does not wait for sites that hang")
-@pytest.mark.promise("docs/access.md", "takes up no CONCURRENT_REQUESTS slot")
 async def test_a_healthy_site_behind_300_that_hang_is_fetched_in_seconds(
     crawl: Crawl, server: Server
 ) -> None:
@@ -176,7 +109,6 @@ async def test_a_healthy_site_behind_300_that_hang_is_fetched_in_seconds(
     await running.stop()
 
 
-@pytest.mark.promise("docs/access.md", "A paused crawl: failed sites are still retried")
 async def test_a_site_that_answers_in_a_pause_is_fetched_from_after_it(
     crawl: Crawl, server: Server
 ) -> None:

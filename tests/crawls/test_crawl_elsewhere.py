@@ -11,7 +11,7 @@ from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request
 
-from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
 
 class Following(Around):
@@ -40,7 +40,6 @@ async def ended(crawl: Crawl, *urls: str | Request, **arguments: Any) -> CrawlRe
     return await crawl(spider, urls=urls, settings=settings, **arguments)
 
 
-@pytest.mark.promise("docs/recipes.md", "a browser that ends at a forbidden page")
 async def test_a_page_that_ends_where_it_is_forbidden(crawl: Crawl, site: Site) -> None:
     """It has been fetched, which is told once, and does not reach the callback."""
     for number in range(3):
@@ -80,45 +79,3 @@ async def test_a_page_that_ends_at_a_site_that_was_not_asked(
     }
     assert other.asked("/robots.txt") == 1
     assert sum("ended at" in line for line in result.warnings) == 1
-
-
-async def test_an_uncached_page_of_a_replay_ends_at_an_unknown_site(
-    crawl: Crawl, site: Site, server: Server
-) -> None:
-    other = server.site()
-    other.robots = site.robots
-    site.page("/moved", redirect(other.url("/private/1")))
-    urls = [Request(site.url("/moved"), meta={"dont_cache": True})]
-    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_IGNORE_MISSING": True}
-    result = await ended(crawl, *urls, settings=settings)
-    assert result.errors == {site.url("/moved"): RobotsForbidden}
-    assert other.asked("/robots.txt") == 1
-
-
-class Heading(KosterMiddleware):
-    async def process_response(self, request: Request, response: Any) -> Any:
-        response.headers.appendlist("X-Own", response.url)
-        return await super().process_response(request, response)
-
-
-async def test_a_process_response_of_a_subclass_runs_too(crawl: Crawl, site: Site) -> None:
-    seen = []
-
-    class Seeing(RecordingSpider):
-        def page(self, response: Any) -> Any:
-            seen.extend(response.headers.getlist("X-Own"))
-
-    site.page("/moved", redirect(site.url("/private/1")))
-    urls = (site.url("/open"), site.url("/moved"))
-    settings = {"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, Heading: 100}}
-    result = await ended(crawl, *urls, spider=Seeing, settings=settings)
-    assert seen == [site.url("/open").encode()]
-    assert result.errors == {site.url("/moved"): RobotsForbidden}
-
-
-async def test_a_page_with_a_fragment_is_decided_once(crawl: Crawl, site: Site) -> None:
-    """A handler returns its URL without the fragment. The copy expires meanwhile."""
-    site.robots = [Reply(headers={"Cache-Control": "max-age=1"}), "User-agent: *\nDisallow: /"]
-    site.page("/a", Reply(body="hello", delay=2))
-    result = await crawl(urls=[site.url("/a#b")], settings={"KOSTER_EXPIRY_MIN_SECS": 0})
-    assert len(result.fetched) == site.asked("/robots.txt") == 1

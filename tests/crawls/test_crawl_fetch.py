@@ -11,7 +11,6 @@ import pytest
 import scrapy
 from harness.comparison import RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.handlers import Around
 from harness.replies import Asked, Handler, Hang, Reply, Trickle, endless, redirect
 from harness.server import Server, Site
 from scrapy import Request
@@ -73,8 +72,6 @@ EITHER_WAY = (
 )
 
 
-@pytest.mark.promise("docs/access.md", "the crawl's switches have no effect on the robots.txt")
-@pytest.mark.promise("docs/access.md", "ignores the HTTP cache")
 @pytest.mark.parametrize("switched_on", [True, False])
 async def test_no_switch_changes_what_an_answer_means(
     crawl: Crawl, server: Server, switched_on: bool
@@ -108,7 +105,6 @@ async def test_no_switch_changes_what_an_answer_means(
 # What is sent.
 
 
-@pytest.mark.promise("docs/access.md", "Accept and Accept-Encoding of the request")
 async def test_the_headers(crawl: Crawl, server: Server) -> None:
     """Cookies that the answers set are not kept."""
     site = server.site()
@@ -127,7 +123,6 @@ async def test_the_headers(crawl: Crawl, server: Server) -> None:
     assert [asked.header("Cookie") for asked in site.requests] == [None, None, None]
 
 
-@pytest.mark.promise("docs/access.md", "sends and stores no cookies")
 async def test_cookies_of_pages_are_not_sent(crawl: Crawl, server: Server) -> None:
     first, second = server.site(), server.site()  # cookies know no ports
     gate = server.gate()
@@ -147,7 +142,6 @@ async def test_cookies_of_pages_are_not_sent(crawl: Crawl, server: Server) -> No
 
 
 @pytest.mark.skipif(scrapy.version_info < (2, 15), reason="Scrapy 2.15 has these meta keys")
-@pytest.mark.promise("docs/access.md", "the credentials of that page, but not to another host")
 async def test_the_credentials_of_a_page_go_to_its_own_host(crawl: Crawl, server: Server) -> None:
     site, other = server.site(), server.site(host="127.0.0.2")
     site.robots = redirect("/moved")
@@ -161,19 +155,6 @@ async def test_the_credentials_of_a_page_go_to_its_own_host(crawl: Crawl, server
 
 
 # The proxy of the page that asks.
-
-
-@pytest.mark.promise("docs/access.md", "the connection of the first page that waits for it")
-async def test_the_proxy_of_the_page(crawl: Crawl, server: Server) -> None:
-    site, proxy = server.site(), server.proxy()
-    site.robots = RULES
-    result = await crawl_site(crawl, site, meta={"proxy": proxy.url()})
-    assert obeyed(result, site)
-    assert [asked.target for asked in proxy.requests] == [
-        site.url("/robots.txt"),
-        site.url("/page"),
-    ]
-    assert site.connections == 2
 
 
 class Recorder:
@@ -195,8 +176,6 @@ class Recorder:
 CONNECTED = {"bindaddress": ("127.0.0.1", 0), "impersonate": "a", "impersonate_args": {"b": 1}}
 
 
-@pytest.mark.promise("docs/access.md", "passes through your downloader middlewares")
-@pytest.mark.promise("docs/settings.md", "KOSTER_PAGE_META")
 @pytest.mark.parametrize("keys", [DEFAULTS["KOSTER_PAGE_META"], ["mine", "dont_retry"]])
 async def test_the_connection_meta_of_the_page(
     crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch, keys: list[str]
@@ -214,25 +193,6 @@ async def test_the_connection_meta_of_the_page(
     assert seen["dont_retry"] is True
     assert Recorder.answered == [200, 200]
     assert [asked.header("X-Signed") for asked in site.requests] == ["1", "1"]
-
-
-ZYTE_API = type("ScrapyZyteAPIHTTPDownloadHandler", (Around,), {"__module__": "scrapy_zyte_api"})
-
-
-@pytest.mark.promise("docs/access.md", "except with the handler of scrapy-zyte-api")
-@pytest.mark.parametrize("handler", [type("OfTheirOwn", (ZYTE_API,), {}), Around])
-async def test_the_headers_that_scrapy_zyte_api_warns_of(
-    crawl: Crawl, server: Server, handler: type[Around]
-) -> None:
-    """It takes what differs from Scrapy's defaults for the user's, who is warned of them."""
-    site = server.site()
-    site.robots = RULES
-    settings = {"DOWNLOAD_HANDLERS": {"http": handler}}
-    assert obeyed(await crawl_site(crawl, site, settings=settings), site)
-    robots, page = site.requests
-    for name in ("Accept", "Accept-Encoding"):
-        alike = robots.header(name) == page.header(name)
-        assert alike is issubclass(handler, ZYTE_API), name
 
 
 # Redirects into the network of the crawler.
@@ -276,7 +236,6 @@ TO_THE_NETWORK = {
 }
 
 
-@pytest.mark.promise("docs/access.md", "no redirect from a public host to a private address")
 async def test_a_redirect_from_a_public_site_to_the_network_of_the_crawler(
     crawl: Crawl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,7 +264,6 @@ async def test_a_redirect_from_a_public_site_to_the_network_of_the_crawler(
 # What it may cost.
 
 
-@pytest.mark.promise("docs/access.md", "Only the first KOSTER_MAX_BYTES bytes are read")
 async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = endless(f"{RULES}#\n" * 200)  # the limit divides a line
@@ -321,7 +279,6 @@ async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -
     assert site.sent("/robots.txt") == sent
 
 
-@pytest.mark.promise("docs/access.md", "times out after KOSTER_TIMEOUT_SECS, redirects included")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -343,8 +300,6 @@ async def test_the_timeout_is_its_own(crawl: Crawl, server: Server, answer: Hand
 # Redirects.
 
 
-@pytest.mark.promise("docs/access.md", "The rules apply to the site that was requested first")
-@pytest.mark.promise("docs/access.md", "A site is a scheme, a host and a port")
 async def test_the_rules_are_those_of_the_site_that_was_asked(crawl: Crawl, server: Server) -> None:
     """Not of the other, which has its own."""
     site, other = server.site(), server.site()
@@ -365,7 +320,6 @@ class Broken:
             raise ZeroDivisionError("mine")
 
 
-@pytest.mark.promise("docs/access.md", "errbacks get your error in place of RobotsUnavailable")
 async def test_an_error_of_a_middleware_reaches_the_errback(crawl: Crawl, server: Server) -> None:
     site = server.site()
     running = crawl.start(
@@ -382,13 +336,3 @@ async def test_an_error_of_a_middleware_reaches_the_errback(crawl: Crawl, server
     assert isinstance(spider, RecordingSpider)
     assert [str(error) for _, error in spider.refused] == ["mine"] * 3
     assert site.requests == ()
-
-
-@pytest.mark.promise("docs/access.md", "up to the end of a line")
-async def test_a_long_file_is_cut_between_lines(crawl: Crawl, server: Server) -> None:
-    """The line that the limit divides does not count."""
-    site = server.site()
-    site.robots = f"{RULES}Disallow: /page\n"
-    settings = {"KOSTER_MAX_BYTES": len(f"{RULES}Disallow: /p")}
-    assert obeyed(await crawl_site(crawl, site, settings=settings), site)
-    assert (await stored(crawl, site)).body == RULES.encode()

@@ -7,16 +7,10 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from harness.crawling import Crawl, Robots, reactor_settings
-from harness.replies import Reply, Reset, redirect
+from harness.crawling import Crawl, Robots
+from harness.replies import Reply
 from harness.server import Server, Site
-from scrapy import Request, Spider, signals
-from scrapy.exceptions import CloseSpider, IgnoreRequest
-from scrapy.http import Response
-from scrapy.utils.test import get_crawler
-
-from scrapy_koster import KosterMiddleware
-from scrapy_koster.crawl.exceptions import RobotsForbidden
+from scrapy import signals
 
 RULES = "User-agent: *\nDisallow: /private\n"
 FORBIDDEN = "robotstxt_forbidden"
@@ -29,7 +23,6 @@ def site(server: Server) -> Site:
     return site
 
 
-@pytest.mark.promise("docs/recipes.md", "finish_reason robotstxt_forbidden")
 @pytest.mark.parametrize("scheduler", [{}, {"SCHEDULER": "scrapy.core.scheduler.Scheduler"}])
 async def test_every_request_is_forbidden(
     crawl: Crawl, server: Server, site: Site, scheduler: dict[str, Any]
@@ -45,7 +38,6 @@ async def test_every_request_is_forbidden(
     assert len(result.refused) == 4
 
 
-@pytest.mark.promise("docs/stats.md", "finish reason robotstxt_unavailable")
 @pytest.mark.parametrize("unavailable", ["defer", "disallow"])
 async def test_an_outage_is_named(
     crawl: Crawl, server: Server, site: Site, unavailable: str
@@ -60,45 +52,6 @@ async def test_an_outage_is_named(
     assert result.finish_reason == "finished"
 
 
-async def test_a_failure_of_a_robots_txt_is_no_other_reason(crawl: Crawl, site: Site) -> None:
-    site.robots = [Reset(), Reply(body=RULES)]
-    result = await crawl(urls=[site.url("/private")], settings={"KOSTER_DEFER_FIRST_SECS": 0.2})
-    assert site.asked("/robots.txt") == 2
-    assert result.finish_reason == FORBIDDEN
-
-
-class Dropping:
-    def process_response(self, request: Request, response: Response) -> Response:
-        if request.url.endswith("/a"):
-            raise IgnoreRequest("dropped by the project")
-        return response
-
-
-@pytest.mark.parametrize("page", ["a page", redirect("/a")])
-async def test_a_page_that_does_not_arrive_was_not_forbidden(
-    crawl: Crawl, site: Site, page: str | Reply
-) -> None:
-    """Another middleware drops it, or it redirects to itself."""
-    site.page("/a", page)
-    middlewares = {"DOWNLOADER_MIDDLEWARES": {Dropping: 800} if isinstance(page, str) else {}}
-    result = await crawl(urls=[site.url("/a"), site.url("/private")], settings=middlewares)
-    assert result.finish_reason == "finished"
-
-
-def test_an_error_of_start_is_not_that() -> None:
-    """Scrapy 2.17 does not send the signal then."""
-    crawler = get_crawler(Spider, {**reactor_settings(), "ROBOTSTXT_OBEY": True})
-    middleware = KosterMiddleware.from_crawler(crawler)
-    middleware.process_exception(Request("data:,a"), RobotsForbidden(None))  # type: ignore[arg-type]
-    crawler.signals.send_catch_log(signals.spider_error, response=object())  # of an errback
-    [(_, raised)] = crawler.signals.send_catch_log(signals.spider_idle)
-    assert isinstance(raised.value, CloseSpider)
-    crawler.signals.send_catch_log(signals.spider_error, response=None)
-    [(_, raised)] = crawler.signals.send_catch_log(signals.spider_idle)
-    assert raised is None
-
-
-@pytest.mark.promise("docs/coming-from-scrapy.md", "what changes for monitoring")
 async def test_what_a_monitor_sees_in_a_crawl_of_each(
     crawl: Crawl, server: Server, site: Site, tmp_path: Path
 ) -> None:

@@ -11,8 +11,14 @@ from harness.server import Server
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
+SOME = ("headers", "the extension of a chunk")
+"""Each costs seconds of work."""
 
-@pytest.mark.parametrize("flood", FLOODS)
+
+@pytest.mark.parametrize(
+    "flood",
+    [name if name in SOME else pytest.param(name, marks=pytest.mark.long) for name in FLOODS],
+)
 async def test_an_attempt_ends(crawl: Crawl, server: Server, flood: str) -> None:
     site = server.site()
     site.robots = FLOODS[flood]
@@ -44,7 +50,6 @@ async def test_what_is_long_and_has_an_end_is_obeyed(crawl: Crawl, server: Serve
     assert [site.pages_asked for site in sites] == [["/page"]] * 4
 
 
-@pytest.mark.promise("docs/access.md", "Headers of more than 65,536 bytes are a failure")
 async def test_headers_have_a_limit(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(200, RULES, headers=[("X", "x" * 1000)] * 70)

@@ -72,7 +72,6 @@ def file_with(**headers: str) -> Reply:
 # Renewal.
 
 
-@pytest.mark.promise("docs/access.md", "An expired copy is revalidated before it is used")
 async def test_a_stale_copy_is_revalidated_before_it_is_used(
     crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
@@ -95,27 +94,9 @@ async def test_a_stale_copy_is_revalidated_before_it_is_used(
 # What the server says of its life.
 
 
-@pytest.mark.promise("docs/access.md", "limited by KOSTER_EXPIRY_MIN_SECS")
-async def test_one_revalidation_in_the_least_life(
-    crawl: Crawl, server: Server, clock: JumpingClock
-) -> None:
-    """11 pages, 100 s after each other; KOSTER_EXPIRY_MIN_SECS is 300 s."""
-    site = server.site()
-    site.robots = [
-        file_with(ETag='"1"', Cache_Control="no-store"),
-        Reply(304, headers={"Cache-Control": "max-age=0"}),
-    ]
-    site.pages(later(clock, 100))
-    result = await in_turn(crawl, site, *(f"/{n}" for n in range(11)))
-    assert site.asked("/robots.txt") == 4  # at 0, 300, 600 and 900 s
-    assert result.stats["koster/revalidated"] == 3
-
-
 # A renewal that fails.
 
 
-@pytest.mark.promise("docs/access.md", "If this fails, the site is deferred")
-@pytest.mark.promise("docs/access.md", "KOSTER_STALE_IF_ERROR_SECS allows the old copy")
 @pytest.mark.parametrize(("stale_secs", "fetched"), [(0, ["/1"]), (3600, ["/1", "/2", "/3"])])
 async def test_a_renewal_that_fails(
     crawl: Crawl, server: Server, clock: JumpingClock, stale_secs: int, fetched: list[str]
@@ -151,7 +132,6 @@ def _answering(tag: str) -> Callable[[Asked], Reply]:
 MANY = {**SETTINGS, "CONCURRENT_REQUESTS": 32, "KOSTER_TIMEOUT_SECS": 30, "LOG_LEVEL": "INFO"}
 
 
-@pytest.mark.promise("README.md", "Copies of robots.txt are kept between crawls")
 @pytest.mark.bound(150)
 async def test_a_second_crawl_asks_for_nothing_and_a_third_for_changes(
     crawl: Crawl, server: Server, clock: JumpingClock

@@ -11,7 +11,7 @@ from harness.comparison import RULES
 from harness.crawling import Crawl
 from harness.faults_of_sites import ALLOWED, FORBIDDEN
 from harness.handlers import Around, loaded
-from harness.replies import Asked, Hang, Reply
+from harness.replies import Hang
 from harness.server import Server
 from harness.virtual import TIME
 from scrapy import Request
@@ -26,7 +26,6 @@ PAGES = (*ALLOWED, *FORBIDDEN)
 pytestmark = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 
 
-@pytest.mark.promise("docs/reliability.md", "hanging sites take no connections from pages")
 @pytest.mark.parametrize("kind", ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx"])
 async def test_sites_that_hang_take_no_connections_from_pages(
     crawl: Crawl, server: Server, kind: str
@@ -44,29 +43,6 @@ async def test_sites_that_hang_take_no_connections_from_pages(
     await crawl.until(lambda: all(site.pages_asked for site in healthy))
     assert TIME.now() - began <= 3
     await running.stop()
-
-
-def in_part(request: Asked) -> Reply:
-    """Answer with as much of a robots.txt as is asked for: what forbids stands in the rest."""
-    if not request.header("Range"):
-        return Reply(200, RULES)
-    return Reply(206, RULES[:13], headers={"Content-Range": f"bytes 0-12/{len(RULES)}"})
-
-
-class InPart:
-    """A middleware that has only the beginning of everything sent."""
-
-    def process_request(self, request: Request) -> None:
-        request.headers["Range"] = "bytes=0-12"
-
-
-async def test_a_part_is_not_asked_for(crawl: Crawl, server: Server) -> None:
-    """Of pages the settings may ask for the beginning only."""
-    site = server.site()
-    site.robots = in_part
-    settings = {"DOWNLOADER_MIDDLEWARES": {InPart: 950}}
-    await crawl(urls=[site.url("/page"), site.url("/secret")], settings=settings)
-    assert site.pages_asked == ["/page"]
 
 
 # What a handler does at a robots.txt in place of answering it.
@@ -99,8 +75,6 @@ class Odd(Around):
         return await super().download_request(request)
 
 
-@pytest.mark.promise("docs/reliability.md", "download handlers with wrong answers open no page")
-@pytest.mark.promise("docs/access.md", "an error of a download handler closes the site")
 async def test_a_defect_of_a_handler_opens_no_site(crawl: Crawl, server: Server) -> None:
     sites = {host: server.site(host=host) for host in DOES}
     running = crawl.start(

@@ -18,7 +18,6 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from scrapy_koster import RobotsForbidden, RobotsReport, RobotsUnavailable
-from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.numbers import read
 
 QUICK = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.5}
@@ -36,7 +35,6 @@ def html_stats(result: CrawlResult) -> Mapping[str, int]:
     return {name: n for name, n in result.stats.items() if name.startswith("koster/html/")}
 
 
-@pytest.mark.promise("docs/access.md", "A challenge page: a temporary failure")
 async def test_a_challenge_is_a_temporary_failure(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -57,7 +55,6 @@ async def test_a_challenge_is_a_temporary_failure(
     assert "a challenge page (Anubis)" in (tmp_path / "r.html").read_text()
 
 
-@pytest.mark.promise("docs/settings.md", "KOSTER_HTML_ROBOTSTXT")
 @pytest.mark.parametrize(
     ("setting", "fetched", "error"),
     [
@@ -77,33 +74,6 @@ async def test_an_ordinary_page(
     assert html_stats(result) == {"koster/html/pages": site.asked("/robots.txt")}
 
 
-async def test_disallowed(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    bodies = {"an HTML page": HTML, "a challenge page (Anubis)": CHALLENGES["Anubis"]}
-    sites = {what: server.site() for what in bodies}
-    for what, site in sites.items():
-        site.robots = page(bodies[what])
-    settings = {"KOSTER_HTML_ROBOTSTXT": "disallow", "KOSTER_REPORT": f"{tmp_path}/r.html"}
-    urls = [site.url(path) for site in sites.values() for path in ("/", "/robots.txt")]
-    for _ in range(2):  # the second has it from the storage
-        result = await crawl(urls=urls, settings=settings)
-        assert {verdict.ground for verdict in result.verdicts} == {Ground.HTML}
-        because = {verdict.url: verdict.because() for verdict in result.verdicts}
-        for what, site in sites.items():
-            assert site.pages_asked == []
-            assert because[site.url("/")] == (
-                f"its robots.txt answered 200 with {what}, which closes the site"
-                " (KOSTER_HTML_ROBOTSTXT)"
-            )
-            said = f"answers HTTP 200 with {what}, {site.url('/robots.txt')}, so no page"
-            assert sum(said in line for line in announced(result)) == 1
-        assert result.stats["koster/forbidden/html"] == 2
-        report = result.crawler.get_extension(RobotsReport)
-        assert report is not None
-        numbers = read(report.database)
-        assert numbers.refused["html"] == numbers.closed == 2
-        assert numbers.outcomes["restricted"] == 2
-
-
 class Renders:
     """Shows each response as a browser does, and robots.txt, too."""
 
@@ -113,7 +83,6 @@ class Renders:
         return HtmlResponse(response.url, headers=headers, body=shown.encode(), request=request)
 
 
-@pytest.mark.promise("docs/settings.md", "KOSTER_PARSER may be one of Scrapy's parsers")
 async def test_a_middleware_that_renders_robots_txt(crawl: Crawl, server: Server) -> None:
     """The text is obeyed, and the log tells the cause once."""
     sites = [server.site(), server.site()]

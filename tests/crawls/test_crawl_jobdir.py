@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import logging
-import os
-import random
-import signal
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider, Running
-from harness.jobs import ALL, FOLLOWED, OPEN, Job
 from harness.replies import Reply
 from harness.server import Server, Site
-from harness.virtual import time
-from scrapy.http import Response
 
-
-@pytest.fixture
-def job(tmp_path: Path, crawl: Crawl) -> Iterator[Job]:
-    job = Job(tmp_path, crawl)
-    yield job
-    job.end_all()
+OPEN = Reply(body="User-agent: *\nDisallow: /no\n")
 
 
 @pytest.fixture
@@ -32,104 +20,6 @@ def jobdir(tmp_path: Path) -> dict[str, Any]:
     """Settings of a crawl that a next run resumes."""
     jobdir = str(tmp_path / "job")
     return {"JOBDIR": jobdir, "KOSTER_DEFER_FIRST_SECS": 0.5, "KOSTER_DEFER_MAX_SECS": 0.5}
-
-
-PAGES = 200
-KILLED_RUNS = int(os.environ.get("KILLED_RUNS", "4"))
-
-
-@pytest.mark.promise("docs/access.md", "waiting requests survive kill -9")
-@pytest.mark.long
-@pytest.mark.bound(120)
-@pytest.mark.parametrize("run", range(KILLED_RUNS))
-async def test_what_is_parked_survives_kill_9_at_any_time(
-    job: Job, server: Server, crawl: Crawl, run: int
-) -> None:
-    """None is lost and none is fetched twice, whichever way they came."""
-    secs, site = random.Random(run).uniform(0, 4), server.site()
-    site.robots = Reply(503)
-    process = job.start(site.urls(PAGES), start=FOLLOWED if secs > 2 else ALL)
-    await job.until_parked()
-    await crawl.sleep(secs)
-    job.end(process, signal.SIGKILL)
-    assert site.pages_asked == []
-    site.robots = OPEN
-    log = job.run([])
-    assert f"when the last run ended, and wait again: {PAGES}" in log
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(PAGES))
-    assert "wait again: " not in job.run([])
-    assert len(site.pages_asked) == PAGES
-
-
-@pytest.mark.promise("docs/access.md", "waiting requests survive Ctrl-C")
-@pytest.mark.parametrize(
-    "start",
-    [pytest.param(ALL, id="start"), pytest.param(FOLLOWED, id="followed", marks=pytest.mark.long)],
-)
-async def test_stopped_resumed_and_killed_while_parked(
-    job: Job, server: Server, crawl: Crawl, start: str
-) -> None:
-    """In between they were in Scrapy's own queue on disk, which a kill leaves as it was."""
-    site = server.site()
-    site.robots = ""
-    site.pages(Reply(body="page", delay=0.5))
-    few: dict[str, Any] = {
-        "CONCURRENT_REQUESTS": 2,
-        "KOSTER_EXPIRY_SECS": 1,
-        "KOSTER_EXPIRY_MIN_SECS": 0,
-    }
-    process = job.start(site.urls(20), start=start, **few)
-    await crawl.until(lambda: site.pages_asked)
-    site.robots = Reply(503)
-    job.end(process, signal.SIGINT)
-    asked = site.asked("/robots.txt")
-    process = job.start([], **few)
-    await job.until_parked()
-    await crawl.until(lambda: site.asked("/robots.txt") > asked)
-    await crawl.sleep(0.2)  # else its claim outlives it by KOSTER_TIMEOUT_SECS and 5 s
-    job.end(process, signal.SIGKILL)
-    site.robots = OPEN
-    site.pages(Reply(body="page"))
-    job.run([])
-    pages = Counter(site.pages_asked)
-    assert set(pages) == {f"/page{n}" for n in range(20)}
-    assert set(pages.values()) == {1}
-
-
-@pytest.mark.promise("docs/access.md", "they are not crawled twice")
-async def test_start_urls_that_wait_already_are_not_fetched_twice(
-    job: Job, server: Server, crawl: Crawl
-) -> None:
-    """A spider yields them in each run."""
-    site = server.site()
-    site.robots = Reply(503)
-    process = job.start(site.urls(20))
-    await job.until_parked()
-    job.end(process, signal.SIGKILL)
-    site.robots = OPEN
-    job.run(site.urls(21))
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(21))
-
-
-class Polls(RecordingSpider):
-    """Each page yields the page that waits, once more."""
-
-    def page(self, response: Response) -> Any:
-        if not response.url.endswith("/waits"):
-            yield self.ask(response.urljoin("/waits"))
-
-
-@pytest.mark.parametrize(("dupefilter", "pages"), [("BaseDupeFilter", 4), ("RFPDupeFilter", 1)])
-async def test_a_repeat_of_a_request_that_waits_is_crawled_if_the_dupefilter_allows_it(
-    crawl: Crawl, server: Server, jobdir: dict[str, Any], dupefilter: str, pages: int
-) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    settings = {**jobdir, "DUPEFILTER_CLASS": f"scrapy.dupefilters.{dupefilter}"}
-    await crawl(urls=[site.url("/waits")], settings={**settings, "KOSTER_IDLE_LIMIT_SECS": 1})
-    site.robots = OPEN
-    await crawl(Polls, urls=site.urls(3), settings=settings)
-    assert Counter(site.pages_asked)["/waits"] == pages
 
 
 class Unpickled(RecordingSpider):
@@ -152,7 +42,6 @@ async def ended(crawl: Crawl, site: Site, running: Running, *, is_stopped: bool)
 BY = pytest.mark.parametrize("is_stopped", [False, True], ids=["idle limit", "stopped"])
 
 
-@pytest.mark.promise("docs/access.md", "Requests that cannot be pickled wait in memory")
 # Scrapy 2.17 leaves files of its queue on disk open.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @BY
@@ -173,25 +62,6 @@ async def test_what_cannot_be_written_is_lost_alone(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in (0, 2, 4))
 
 
-@pytest.mark.promise("docs/access.md", "If the file cannot be written, you get one warning")
-async def test_a_disk_that_becomes_full_is_one_warning(
-    job: Job, server: Server, crawl: Crawl
-) -> None:
-    """Once all of them wait: before, Scrapy's own queue could write nothing either."""
-    site = server.site()
-    site.robots = Reply(503)
-    full = "resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))"
-    process = job.start(site.urls(50), parked=full)
-    await job.until_parked()
-    asked = site.asked("/robots.txt")
-    await crawl.until(lambda: site.asked("/robots.txt") > asked + 1)
-    site.robots = OPEN
-    log = job.end(process)
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(50))
-    assert log.count("Waiting requests are kept in memory only, and lost if this process is") == 1
-
-
-@pytest.mark.promise("docs/access.md", "waiting requests are kept for the next run")
 @BY
 async def test_what_still_waits_is_there_for_the_next_run(
     crawl: Crawl, server: Server, jobdir: dict[str, Any], is_stopped: bool
@@ -215,22 +85,9 @@ async def test_what_still_waits_is_there_for_the_next_run(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(12))
 
 
-@pytest.mark.promise("docs/access.md", "A run with ROBOTSTXT_OBEY = False ignores the file")
-async def test_without_obedience_what_waited_is_crawled(
-    crawl: Crawl, server: Server, jobdir: dict[str, Any]
-) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    await crawl(urls=site.urls(5), settings={**jobdir, "KOSTER_IDLE_LIMIT_SECS": 1})
-    scheduler = {"SCHEDULER": "scrapy_koster.DeferringScheduler", "ROBOTSTXT_OBEY": False}
-    await crawl(settings={**jobdir, **scheduler}, robots=None)
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(5))
-
-
 LIMIT_SECS = 4.0
 
 
-@pytest.mark.promise("docs/access.md", "The limit counts over the runs of a JOBDIR")
 async def test_a_dead_site_ends_in_its_errbacks_when_its_limit_has_passed_over_the_runs(
     crawl: Crawl, server: Server, jobdir: dict[str, Any]
 ) -> None:
@@ -249,16 +106,3 @@ async def test_a_dead_site_ends_in_its_errbacks_when_its_limit_has_passed_over_t
     assert sorted(url for url, _ in third.refused) == site.urls(3)
     assert site.asked("/robots.txt") == asked + 1
     assert (await crawl(settings=settings)).refused == ()
-
-
-async def test_a_site_that_has_recovered_has_its_whole_limit_again(
-    crawl: Crawl, server: Server, jobdir: dict[str, Any]
-) -> None:
-    site = server.site()
-    settings = {**jobdir, "KOSTER_IDLE_LIMIT_SECS": 0.6, "KOSTER_DEFER_LIMIT_SECS": LIMIT_SECS}
-    short = {"KOSTER_EXPIRY_SECS": 1, "KOSTER_EXPIRY_MIN_SECS": 0}
-    for robots in (Reply(503), OPEN, Reply(503)):
-        site.robots = robots
-        result = await crawl(urls=[site.url(f"/{time.monotonic()}")], settings=settings | short)
-        await crawl.sleep(LIMIT_SECS)
-    assert result.finish_reason == "robotstxt_waiting"

@@ -13,7 +13,6 @@ from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.http import Response
-from twisted.python.failure import Failure
 
 from scrapy_koster import KosterMiddleware, RobotsForbidden
 
@@ -43,7 +42,6 @@ def enqueued(result: CrawlResult) -> int:
     return int(result.stats["scheduler/enqueued"])
 
 
-@pytest.mark.promise("docs/settings.md", "KOSTER_FILTER_LINKS")
 async def test_forbidden_links_are_not_queued(crawl: Crawl, server: Server, site: Site) -> None:
     other = server.site()
     other.robots = RULES
@@ -65,35 +63,12 @@ async def test_forbidden_links_are_not_queued(crawl: Crawl, server: Server, site
     assert line.startswith(f"Not queued: <GET {site.url('/private/a')}> is forbidden by ")
 
 
-async def test_each_refused_request_is_counted(crawl: Crawl, site: Site) -> None:
-    """The filter counts a link once, and start requests are no links."""
-
-    class Twice(RecordingSpider):
-        async def start(self) -> AsyncIterator[Request]:
-            for _ in range(2):
-                yield self.ask(Request(site.url("/private"), dont_filter=True))
-
-    result = await crawl(Twice, settings=FILTER)
-    assert result.stats["robotstxt/forbidden"] == 2
-
-
 async def test_a_dry_run_filters_no_link(crawl: Crawl, site: Site) -> None:
     settings = FILTER | {"KOSTER_DRY_RUN": True}
     arguments = {"links": ["/private"]}
     result = await crawl(Linking, urls=[site.url("/")], arguments=arguments, settings=settings)
     assert len(result.fetched) == 2
     assert "koster/links/filtered" not in result.stats
-
-
-async def test_an_error_of_an_errback_is_reported_by_scrapy(crawl: Crawl, site: Site) -> None:
-    class Failing(Linking):
-        def fail(self, failure: Failure) -> Any:
-            raise ZeroDivisionError
-
-    arguments = {"links": ["/private", "/open"]}
-    with pytest.raises(AssertionError, match="ZeroDivisionError"):
-        await crawl(Failing, urls=[site.url("/")], arguments=arguments, settings=FILTER)
-    assert site.pages_asked == ["/", "/open"]
 
 
 # What it costs, and what is counted.
@@ -103,7 +78,6 @@ FILTERED_LINKS = int(os.environ.get("FILTERED_LINKS", "400"))
 """Refused requests that are alive at a time: those in reference cycles are freed now and then."""
 
 
-@pytest.mark.promise("docs/reliability.md", "forbidden links: no link is in the JOBDIR")
 @pytest.mark.bound(60 + FILTERED_LINKS / 100)
 async def test_many_links_leave_nothing_in_the_jobdir(
     crawl: Crawl, site: Site, tmp_path: Path
@@ -141,7 +115,6 @@ class Knowing(RecordingSpider):
         return [middleware.is_allowed(*each) for each in self.asked]
 
 
-@pytest.mark.promise("docs/recipes.md", "is_allowed() before a request")
 async def test_is_allowed(crawl: Crawl, server: Server, site: Site) -> None:
     site.robots = f"{RULES}\nUser-agent: figtree\nDisallow: /fig\n"
     override = {

@@ -59,7 +59,9 @@ ANSWERS = (
 )
 
 
-async def test_of_hosts_and_answers(crawl: Crawl, server: Server) -> None:
+async def test_hosts_and_answers_reach_the_log_as_printable_lines(
+    crawl: Crawl, server: Server
+) -> None:
     """Scrapy takes such a host as it is; a proxy is asked for it."""
     proxy = server.site()
     proxy.pages(Reply(503))
@@ -80,7 +82,9 @@ class Failing(MemoryStorage):
         raise OSError((NASTY + SURROGATE) * 1000)
 
 
-async def test_of_a_storage(crawl: Crawl, server: Server) -> None:
+async def test_an_error_of_a_storage_reaches_the_log_as_a_printable_line(
+    crawl: Crawl, server: Server
+) -> None:
     site = server.site()
     result = await crawl(urls=[site.url("/")], settings={**SETTINGS, "KOSTER_STORAGE": Failing})
     assert_harmless(
@@ -104,7 +108,7 @@ class Yielding(RecordingSpider):
         return [kind(), Request(f"http://{HOSTS[0]}/{NASTY}")]
 
 
-async def test_of_a_page(crawl: Crawl, server: Server) -> None:
+async def test_a_page_reaches_the_log_as_printable_lines(crawl: Crawl, server: Server) -> None:
     site = server.site()
     head = f'<meta name="robots" content="none,{NASTY[:-3]}">'.encode()
     site.page("/page", Reply(200, head, headers={"Content-Type": "text/html"}))

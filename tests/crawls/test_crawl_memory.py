@@ -37,7 +37,6 @@ class Hub(RecordingSpider):
                 yield from (self.ask(f"http://{host}{path}") for host in self.hosts)
 
 
-@pytest.mark.promise("docs/settings.md", "a crawl of more sites than its memory has room for ends")
 @pytest.mark.parametrize(
     "delay", [False, pytest.param(True, marks=pytest.mark.long)], ids=["", "Crawl-delay"]
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-import pytest
 from harness.comparison import HTML, RULES
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Handler, Reply, redirect
@@ -58,7 +57,6 @@ def pages(sites: dict[str, Site]) -> list[str]:
     return [site.url("/page") for site in sites.values()]
 
 
-@pytest.mark.promise("docs/settings.md", 'KOSTER_MISSING = "disallow"')
 async def test_all_that_is_missing_is_disallowed(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -73,7 +71,6 @@ async def test_all_that_is_missing_is_disallowed(
         assert result.stats["koster/forbidden/missing"] == len(missing)
         assert result.stats["robotstxt/forbidden"] == len(missing)
         assert f"{len(missing)} missing and disallowed (KOSTER_MISSING)" in summary(result)
-        check_log(result, missing)
         [numbers] = [read(str(path)) for path in newest_report(crawl)]
         assert numbers.refused["missing"] == numbers.closed == len(missing)
         assert numbers.closed_by["missing"] == numbers.outcomes["restricted"] == len(missing)
@@ -91,26 +88,3 @@ def newest_report(crawl: Crawl) -> list[Path]:
 def summary(result: CrawlResult) -> str:
     [line] = [told for told in result.logged(logging.INFO) if told.startswith("Sites: ")]
     return line
-
-
-SAID = {
-    "404": ("404", "HTTP 404"),
-    "HTML": ("200 without a record", "HTTP 200 with an HTML page, {robots}"),
-    "204": ("204 without a record", "HTTP 204 without a record, {robots}"),
-}
-"""What a refusal and the line about the site say."""
-
-
-def check_log(result: CrawlResult, sites: dict[str, Site]) -> None:
-    """The log alone says why."""
-    refusals = "\n".join(result.logged(name="scrapy_koster.crawl.enforcement"))
-    lines = "\n".join(result.logged(name="scrapy_koster.crawl.messages.announcer"))
-    for answer, (said, announced) in SAID.items():
-        robots = sites[answer].url("/robots.txt")
-        because = f"its robots.txt answered {said}, which closes the site (KOSTER_MISSING)"
-        assert f"forbidden by {robots}: {because}" in refusals
-        assert (
-            f"{sites[answer].url('')} has no rules: its robots.txt answers"
-            f" {announced.format(robots=robots)}, so no page may be fetched (KOSTER_MISSING). Next"
-            " attempt after 20"
-        ) in lines

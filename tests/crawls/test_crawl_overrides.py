@@ -31,8 +31,6 @@ def entry(site: Site, until: str = "2999-12-31", **more: Any) -> dict[str, Any]:
     return {"site": site.url(""), "reason": AGREED, "until": until, **more}
 
 
-@pytest.mark.promise("docs/settings.md", "KOSTER_OVERRIDES")
-@pytest.mark.promise("docs/settings.md", "an override expires")
 async def test_each_is_counted_and_told(
     crawl: Crawl, server: Server, site: Site, tmp_path: Path
 ) -> None:
@@ -92,7 +90,6 @@ def check_report(result: CrawlResult, site: Site, path: Path) -> None:
     assert row[:4] == [1, 1, site.url(""), text]
 
 
-@pytest.mark.promise("docs/settings.md", "an override opens a closed site until its last day")
 @pytest.mark.parametrize("status", [403, 503])
 async def test_one_opens_a_closed_site(
     crawl: Crawl, server: Server, status: int, tmp_path: Path
@@ -123,7 +120,6 @@ async def test_one_opens_a_closed_site(
     assert (row["site"], row["allowed"]) == (site.url(""), 1)
 
 
-@pytest.mark.promise("docs/stats.md", "staging sites: the log names KOSTER_OVERRIDES")
 async def test_the_log_names_it_for_a_staging_site(crawl: Crawl, site: Site) -> None:
     result = await crawl(urls=[site.url("/private/a"), site.url("/private/b")])
     hint = "add an entry to KOSTER_OVERRIDES"

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
-from harness.crawling import Crawl, RecordingSpider, reactor_settings
+from harness.crawling import Crawl, RecordingSpider
 from harness.fleet import work
 from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from harness.storages import place_of
 from harness.virtual import time
-from scrapy import Request, Spider
+from scrapy import Request
 from scrapy.http import Response
-from scrapy.utils.test import get_crawler
-
-from scrapy_koster import RobotsUnavailable
-from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.pacing.delays import Delays
-from scrapy_koster.crawl.states import Facts, SiteState
-from scrapy_koster.protocol import site as sites
 
 DELAY_SECS = 0.3
 OBEY: dict[str, Any] = {"KOSTER_CRAWL_DELAY": "obey"}
@@ -50,8 +41,6 @@ def assert_apart(*sites: Site, secs: float = DELAY_SECS) -> None:
     assert min(gaps(*sites)) >= secs - EARLY_SECS, gaps(*sites)
 
 
-@pytest.mark.promise("docs/pacing.md", "visits to a host are as far apart as it asks for")
-@pytest.mark.promise("docs/pacing.md", "KOSTER_CRAWL_DELAY_MAX_SECS")
 async def test_visits_are_apart(crawl: Crawl, server: Server) -> None:
     """A delay of a day is reduced to KOSTER_CRAWL_DELAY_MAX_SECS."""
     site, clamped = server.site(), server.site(host="127.0.0.2")
@@ -91,7 +80,6 @@ class Busy(RecordingSpider):
             yield self.ask(f"{url}?again")
 
 
-@pytest.mark.promise("docs/pacing.md", "one delay for a host, whatever is requested")
 async def test_whatever_asks_waits_for_the_same_host(crawl: Crawl, server: Server) -> None:
     """Redirects, retries, `engine.download`, two schemes and two ports."""
     http, https, port = server.site(), server.site("https"), server.site()
@@ -115,7 +103,6 @@ async def test_whatever_asks_waits_for_the_same_host(crawl: Crawl, server: Serve
     assert min(apart[1:]) >= DELAY_SECS - EARLY_SECS, times
 
 
-@pytest.mark.promise("docs/pacing.md", "other hosts do not wait")
 async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
     """Sites whose turn has not come take no place of the downloader.
 
@@ -141,7 +128,6 @@ async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
 # What is longer than KOSTER_CRAWL_DELAY_MAX_SECS.
 
 
-@pytest.mark.promise("docs/pacing.md", 'KOSTER_CRAWL_DELAY = "refuse"')
 async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(86400)
@@ -165,7 +151,6 @@ async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     assert result.finish_reason == "robotstxt_forbidden"
 
 
-@pytest.mark.promise("docs/pacing.md", "the delay counts from the answer")
 async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(0.1)
@@ -176,7 +161,6 @@ async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
     assert times["/next"] - times["/slow"] >= 0.6
 
 
-@pytest.mark.promise("docs/pacing.md", "a redirect on the host belongs to the same visit")
 async def test_a_redirect_on_the_host_is_the_same_visit(crawl: Crawl, server: Server) -> None:
     """A robots.txt that leads from http to https, at a delay longer than KOSTER_TIMEOUT_SECS."""
     http, https = server.site(), server.site("https")
@@ -191,95 +175,9 @@ async def test_a_redirect_on_the_host_is_the_same_visit(crawl: Crawl, server: Se
     assert pages[0].at - https.requests[-1].at >= 1.5 - EARLY_SECS
 
 
-@pytest.mark.promise("docs/access.md", "requests that wait for sites, not for a Crawl-delay")
-async def test_a_crawl_with_a_delay_is_not_idle(crawl: Crawl, server: Server) -> None:
-    """A failing site is not given up between two visits to another host."""
-    paced, failing = server.site(), server.site(host="127.0.0.2")
-    paced.robots, failing.robots = robots(0.6), [*[Reply(503)] * 3, Reply(body=robots())]
-    settings = OBEY | {"KOSTER_IDLE_LIMIT_SECS": 0.2, "KOSTER_DEFER_FIRST_SECS": 0.2}
-    urls = [*paced.urls(4), failing.url("/a")]
-    result = await crawl(urls=urls, settings=settings)
-    assert not result.refused
-    assert sorted(result.fetched) == sorted(urls)
-
-
 # Several at once.
 
 
-class ByHand(RecordingSpider):
-    """Downloads a second page within its callback."""
-
-    other = ""
-
-    async def parse(self, response: Response, **_: Any) -> None:
-        with suppress(RobotsUnavailable):
-            await self.crawler.engine.download_async(Request(self.other))
-
-
-async def test_the_turn_of_a_robots_txt_is_no_work(crawl: Crawl, server: Server) -> None:
-    """A failing robots.txt that waits for its turn does not keep an idle crawl open."""
-    site, failing = server.site(), server.site()
-    site.robots, failing.robots = robots(3), Reply(503)
-    settings = OBEY | {"KOSTER_IDLE_LIMIT_SECS": 4, "KOSTER_DEFER_MAX_SECS": 1}
-    arguments = {"other": failing.url("/")}
-    result = await crawl(ByHand, urls=[site.url("/")], arguments=arguments, settings=settings)
-    assert result.seconds < 20
-
-
-async def test_a_turn_lasts_until_its_request_is_sent(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    """A request waits in its slot for longer than a gap. Another crawl has had its turn by then."""
-    settings = OBEY | place_of("sqlite", tmp_path).settings()
-    slow = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 1.3}
-    site = server.site()
-    site.robots = robots(0.5)
-    running = [
-        crawl.start(urls=site.urls(4, "/quick{}"), settings=settings),
-        crawl.start(urls=site.urls(4, "/slow{}"), settings=settings | slow),
-    ]
-    for each in running:
-        assert len((await each.result()).fetched) == 4
-    assert site.asked("/robots.txt") == 1
-    assert min(gaps(site)) >= 0.45, gaps(site)
-
-
-class Follows(RecordingSpider):
-    """Follows links of its first page."""
-
-    more: Sequence[str] = ()
-
-    def page(self, response: Response) -> Any:
-        more, self.more = self.more, ()
-        return map(self.ask, more)
-
-
-async def test_a_request_with_the_turn_is_behind_one_that_waits(
-    crawl: Crawl, server: Server
-) -> None:
-    """The only place for the host is taken by a request that came before the delay was known."""
-    paced, other = server.site(), server.site()
-    paced.robots = robots()
-    settings = OBEY | {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": DELAY_SECS}
-    urls, more = other.urls(6), paced.urls(6)
-    result = await crawl(Follows, urls=urls, settings=settings, arguments={"more": more})
-    assert sorted(result.fetched) == sorted([*urls, *more])
-
-
-async def test_sites_that_leave_the_memory_while_their_requests_wait(
-    crawl: Crawl, server: Server
-) -> None:
-    sites = [server.site(host=f"127.0.0.{n}") for n in (2, 3) for _ in range(3)]
-    for site in sites:
-        site.robots = robots()
-    urls = [site.url("/page") for site in sites]
-    for settings in (OBEY, OBEY | {"KOSTER_MEMORY_BYTES": 8_000}):
-        result = await crawl(urls=urls, settings=settings)
-        assert sorted(result.fetched) == sorted(urls)
-    assert all(site.asked("/robots.txt") == 1 for site in sites)
-
-
-@pytest.mark.promise("docs/pacing.md", "the next crawl does not come early")
 def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
     """After kill -9 as well: that there was a visit is stored when it begins."""
     place = place_of("sqlite", tmp_path)
@@ -297,7 +195,6 @@ def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
         assert_apart(site, secs=2 - ON_ITS_WAY_SECS)
 
 
-@pytest.mark.promise("docs/pacing.md", "processes share the delay of a host")
 def test_a_fleet_comes_no_more_often_than_one(tmp_path: Path) -> None:
     place = place_of("redis", tmp_path)
     with Server() as farm:
@@ -310,17 +207,3 @@ def test_a_fleet_comes_no_more_often_than_one(tmp_path: Path) -> None:
         assert site.asked("/robots.txt") == 1
         assert_apart(site, secs=0.5 - ON_ITS_WAY_SECS)
         assert sum(gaps(site)) >= 6 * 0.5 - ON_ITS_WAY_SECS
-
-
-def test_a_file_is_read_once_for_a_name_and_few_names_are_kept() -> None:
-    """A crawl may send any number of User-Agents, and most sites have no delay."""
-    parser, crawler = Mock(lines=Mock(return_value=())), get_crawler(Spider, reactor_settings())
-    delays, state = (
-        Delays(crawler, Config.from_crawler(crawler), "figtree"),
-        SiteState(sites.Site("http", "a.example", 80)),
-    )
-    state.learn(Facts(parser=parser))
-    assert {delays.secs_of(state, f"robot{n % 9}") for n in range(90)} == {0.0}
-    assert parser.lines.call_count == 10
-    assert {delays.secs_of(state, f"robot{n}") for n in range(1000)} == {0.0}
-    assert len(state.delays) <= 100

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.replies import Reply
 from harness.server import Server
 from harness.server import Site as Served
 from harness.virtual import time
@@ -17,7 +16,7 @@ from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.extensions.httpcache import DummyPolicy
 from scrapy.http import Response
 
-from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster import RobotsForbidden
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
@@ -153,37 +152,9 @@ async def test_what_the_cache_does_not_answer_obeys(
     assert recorded.site.asked("/no") == 1  # when it was recorded
 
 
-async def test_what_the_cache_does_not_answer_is_not_fetched_undecided(recorded: Recorded) -> None:
-    await recorded.record()
-    recorded.store(recorded.copy())
-    recorded.site.robots = Reply(503)
-    result = await recorded.run(KOSTER_UNAVAILABLE="disallow", **PASSED_ON["validated"])
-    assert result.errors == {
-        **dict.fromkeys(recorded.urls, RobotsUnavailable),
-        recorded.site.url("/no"): RobotsForbidden,  # by the last copy
-    }
-    assert recorded.fetched == 0
-
-
 async def test_it_keeps_no_delay_and_says_so(recorded: Recorded) -> None:
     await recorded.record()
     result = await recorded.run(KOSTER_CRAWL_DELAY="obey")
     [line] = result.warnings
     assert line.startswith('KOSTER_CRAWL_DELAY = "obey" has no effect')
     assert "HTTPCACHE_IGNORE_MISSING" in line
-
-
-async def test_one_that_is_not_to_be_cached_among_others(recorded: Recorded) -> None:
-    """Its robots.txt fails. The others are decided by the last copy, and do not wait."""
-    await recorded.record()
-    recorded.store(recorded.copy())
-    recorded.site.robots = Reply(503)
-    uncached = Request(recorded.site.url("/page"), meta={"dont_cache": True})
-    result = await recorded.run([uncached, *recorded.urls[:2]])
-    assert result.errors == {
-        uncached.url: RobotsUnavailable,
-        recorded.site.url("/no"): RobotsForbidden,
-    }
-    assert "Sites: 1 unavailable. " in result.logged(logging.INFO, "scrapy_koster")[-1]
-    assert result.fetched == (recorded.site.url("/"),)
-    assert recorded.fetched == 0

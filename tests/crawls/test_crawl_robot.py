@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from harness.crawling import Crawl
-from harness.replies import Reply, Reset
+from harness.replies import Reply
 from harness.server import Server
-from scrapy import Request, signals
+from scrapy import Request
 
 from scrapy_koster.protocol.nametoken import name_token
 
@@ -43,7 +43,6 @@ WHERE: dict[str, dict[str, Any]] = {
 """The arguments of a crawl, by the place of its header."""
 
 
-@pytest.mark.promise("README.md", "Sites address your robot by your User-Agent")
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.filterwarnings("ignore:.*user_agent.*:scrapy.exceptions.ScrapyDeprecationWarning")
 async def test_what_decides_is_what_is_sent(crawl: Crawl, server: Server, where: str) -> None:
@@ -79,7 +78,6 @@ async def test_warns_of_a_header_that_was_not_decided_by(
     assert len(warnings) == warned
 
 
-@pytest.mark.promise("docs/settings.md", "USER_AGENT names a page or an address")
 @pytest.mark.parametrize(
     ("header", "said"),
     [
@@ -105,7 +103,6 @@ COMPATIBLE = "Mozilla/5.0 (compatible; FigTree/1.0; +http://fict.org)"
 CLOSED = "User-agent: *\nDisallow: /\n\nUser-agent: FigTree\nAllow: /\n"
 
 
-@pytest.mark.promise("docs/settings.md", "a warning if sites cannot recognize the robot")
 @pytest.mark.parametrize(
     ("settings", "given", "words"),
     [
@@ -128,15 +125,6 @@ async def test_warns_of_a_name_for_which_every_page_is_refused(
     assert words or not result.warnings
 
 
-async def test_warns_of_a_name_if_no_page_comes(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.page("/page0", Reset())
-    settings = {"USER_AGENT": COMPATIBLE, "RETRY_ENABLED": False}
-    result = await crawl(urls=site.urls(1), settings=settings)
-    assert len(result.refused) == 1
-    assert ["cannot recognize" in line for line in result.warnings] == [True]
-
-
 # Several names in order: the record of the first that has one is obeyed.
 
 
@@ -155,7 +143,6 @@ FILES = (
 """What the site has: records of both names, of the second, of the first, and of neither."""
 
 
-@pytest.mark.promise("docs/recipes.md", "Several names in order")
 @pytest.mark.parametrize("parser", ["KosterRobotParser", "StrictestRobotParser"])
 async def test_the_first_name_with_a_record(crawl: Crawl, server: Server, parser: str) -> None:
     sites = [server.site() for _ in FILES]
@@ -188,25 +175,3 @@ async def test_a_parser_that_knows_no_records_stops_the_crawl(crawl: Crawl, serv
     with pytest.raises(ValueError, match="ProtegoRobotParser cannot tell which of the names"):
         await crawl(urls=[site.url("/")], settings=settings)
     assert not site.requests
-
-
-class Reached:
-    """Counts the pages that reach the downloader, as an extension may."""
-
-    urls: ClassVar[set[str]] = set()
-
-    @classmethod
-    def from_crawler(cls, crawler: Any) -> Reached:
-        counting = cls()
-        crawler.signals.connect(counting.reached, signals.request_reached_downloader)
-        return counting
-
-    def reached(self, request: Request) -> None:
-        self.urls.add(request.url)
-
-
-async def test_no_other_receiver_misses_a_signal(crawl: Crawl, server: Server) -> None:
-    """The header of the first page is compared in a handler of it."""
-    settings = {"DOWNLOADER_MIDDLEWARES": {Reached: 543}}
-    result = await crawl(urls=server.site().urls(3), settings=settings)
-    assert set(result.fetched) <= Reached.urls

@@ -11,72 +11,52 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.crawling import Crawl, RecordingSpider
-from harness.fleet import closed_clients, of_scrapy_redis
-from harness.jobs import Crawls
+from harness.fleet import closed_clients, of_scrapy_redis, worker
 from harness.redis_server import RedisServer, redis_server
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy_redis.spiders import RedisSpider
 
-SCRIPT = """
-from scrapy import Request, Spider
-from scrapy.crawler import CrawlerProcess
-
-from scrapy_koster.crawl.parking import redis_queues
-
-for name, value in {quick!r}.items():
-    setattr(redis_queues, name, value)
-
-class Working(Spider):
-    name = "fleet"
-    urls = {urls!r}
-
-    async def start(self):
-        for url in self.urls:
-            yield Request(url)
-
-    def parse(self, response):
-        pass
-
-settings = {settings!r}
-process = CrawlerProcess(settings)
-process.crawl(Working)
-process.start()
-"""
 OPEN = Reply(body="User-agent: *\nDisallow: /no\n")
 CLOSED = Reply(503)
 QUEUES = ("PriorityQueue", "FifoQueue", "LifoQueue")
-QUEUE = "fleet:requests"
+QUEUE = "worker:requests"
 WARNING = "cannot be written to the Redis of scrapy-redis"
 PAGES = 200
-QUICK = {"REST_SECS": 1.0}
 
 
-class Fleet(Crawls):
-    """Workers over one Redis."""
+class Fleet:
+    """Workers over one Redis, each a process of its own."""
 
     def __init__(self, redis: RedisServer, folder: Path, crawl: Crawl) -> None:
-        super().__init__(folder, crawl)
+        self.folder = folder
+        self._crawl = crawl
+        self._processes: list[subprocess.Popen[str]] = []
         self.redis = redis
         self.client = redis.client(decode_responses=True)
 
     def start(self, urls: list[str], **settings: Any) -> subprocess.Popen[str]:
         """Start a worker that requests these."""
-        robots = self.folder / f"robots{len(self._processes)}.sqlite3"
-        code = SCRIPT.format(
-            quick=QUICK,
-            urls=urls,
-            settings={
-                "ADDONS": {"scrapy_koster.Addon": 500},
-                "KOSTER_SQLITE_PATH": str(robots),
-                "TELNETCONSOLE_ENABLED": False,
-                "LOG_LEVEL": "INFO",
-                **of_scrapy_redis(self.redis),
-                **settings,
-            },
-        )
-        return self.start_script(code)
+        robots = str(self.folder / f"robots{len(self._processes)}.sqlite3")
+        given = {"KOSTER_SQLITE_PATH": robots, **of_scrapy_redis(self.redis), **settings}
+        self._processes.append(worker(urls, given).process)
+        return self._processes[-1]
+
+    def end(self, process: subprocess.Popen[str], sent: signal.Signals | None = None) -> str:
+        """Wait for its end; return its log."""
+        if sent is not None:
+            process.send_signal(sent)
+        _, log = process.communicate(timeout=forks.ENDS_SECS)
+        assert process.returncode == (-9 if sent is signal.SIGKILL else 0), log
+        return log
+
+    def end_all(self) -> None:
+        """Whatever a test that failed has left."""
+        for process in self._processes:
+            process.kill()
+            process.communicate()
 
     def written(self) -> int:
         """How many requests are parked."""
@@ -89,7 +69,7 @@ class Fleet(Crawls):
 
     def left(self) -> set[str]:
         """The keys that are there for good: the word for a worker that was killed is not."""
-        names = (QUEUE, "fleet:dupefilter", *self.client.scan_iter(f"{QUEUE}:*"))
+        names = (QUEUE, "worker:dupefilter", *self.client.scan_iter(f"{QUEUE}:*"))
         return {name for name in names if self.client.ttl(name) == -1}
 
 
@@ -142,7 +122,6 @@ async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
     assert result.stats["koster/parked"] == 1
 
 
-@pytest.mark.promise("README.md", "If a worker is killed, the others take over")
 @pytest.mark.beside("scrapy-redis", "a worker that is killed")
 @pytest.mark.parametrize(
     ("how", "queue"),
@@ -166,7 +145,7 @@ async def test_a_worker_that_is_killed(
     site.robots = OPEN
     fleet.end(other)
     assert each_once(site, PAGES)
-    assert fleet.left() <= {"fleet:dupefilter"}
+    assert fleet.left() <= {"worker:dupefilter"}
 
 
 async def test_a_worker_that_is_suspended(server: Server, fleet: Fleet, crawl: Crawl) -> None:
@@ -183,8 +162,6 @@ async def test_a_worker_that_is_suspended(server: Server, fleet: Fleet, crawl: C
     assert each_once(site, PAGES)
 
 
-@pytest.mark.promise("docs/access.md", "a worker without work stays for the idle limit at most")
-@pytest.mark.promise("docs/access.md", "without SCHEDULER_PERSIST waiting requests are dropped")
 @pytest.mark.parametrize("is_kept", [True, False])
 async def test_when_nothing_is_left_but_what_waits(
     crawl: Crawl, server: Server, redis: RedisServer, is_kept: bool
@@ -207,32 +184,15 @@ async def test_when_nothing_is_left_but_what_waits(
 # A Redis that fails.
 
 
-@pytest.mark.promise("docs/access.md", "while Redis hangs, requests wait; one warning")
 async def test_a_redis_that_hangs(server: Server, fleet: Fleet, crawl: Crawl) -> None:
     """What is in Redis stays there, and comes out when Redis answers again."""
     site = closed(server)
-    worker = fleet.start(site.urls(50))
+    hung = fleet.start(site.urls(50))
     await fleet.until_written(50)
     fleet.redis.send(signal.SIGSTOP)
     await crawl.sleep(1.5)
     site.robots = OPEN
     fleet.redis.send(signal.SIGCONT)
-    log = fleet.end(worker)
+    log = fleet.end(hung)
     assert each_once(site, 50)
     assert log.count(WARNING) <= 2
-
-
-@pytest.mark.promise("docs/access.md", "a worker that ends leaves its waiting requests")
-async def test_a_worker_that_is_interrupted(server: Server, fleet: Fleet, crawl: Crawl) -> None:
-    site, waiting = closed(server), closed(server)
-    other = fleet.start(waiting.urls(1))
-    await fleet.until_written(1)
-    interrupted = fleet.start(site.urls(50))
-    await crawl.until(lambda: fleet.client.scard("fleet:dupefilter") == 51)
-    log = fleet.end(interrupted, signal.SIGINT)
-    assert WARNING not in log
-    site.robots = waiting.robots = OPEN
-    fleet.end(other)
-    assert each_once(site, 50)
-    assert each_once(waiting, 1)
-    assert fleet.left() <= {"fleet:dupefilter"}

@@ -11,6 +11,8 @@ from harness.server import Server, Site
 from scrapy import Request
 from scrapy.core.downloader import Downloader
 
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
+
 
 @pytest.fixture
 def site(server: Server) -> Site:
@@ -23,6 +25,32 @@ class Late:
     def process_request(self, request: Request) -> None:
         if "late" in request.url:
             request.headers["Host"] = "b.example"
+
+
+@pytest.mark.parametrize("path", ["/x", "/late"])
+async def test_a_host_header_of_another_site_is_refused_with_advice(
+    crawl: Crawl, site: Site, path: str
+) -> None:
+    """The request has it, or a later middleware sets it."""
+    named = Request(site.url(path), headers={} if path == "/late" else {"Host": "b.example"})
+    settings = {"DOWNLOADER_MIDDLEWARES": {Late: 900}, "KOSTER_UNAVAILABLE": "allow"}
+    result = await crawl(urls=[named, site.url("/y")], settings=settings)
+    assert site.pages_asked == ["/y"]
+    assert result.errors == {named.url: RobotsUnavailable}
+    assert "put that name into the URL" in str(result.refused[0][1])
+
+
+async def test_a_new_file_decides_while_pages_wait_in_their_slot(crawl: Crawl, site: Site) -> None:
+    first = Reply(200, "User-agent: *\nDisallow:\n", headers={"Cache-Control": "max-age=2"})
+    site.robots = [first, "User-agent: *\nDisallow: /\n"]
+    settings = {"DOWNLOAD_DELAY": 0.5, "CONCURRENT_REQUESTS": 6, "KOSTER_EXPIRY_MIN_SECS": 0}
+    result = await crawl(urls=site.urls(12), settings=settings)
+    asked = [request.path for request in site.requests]
+    renewed = len(asked) - 1 - asked[::-1].index("/robots.txt")
+    assert renewed > 0
+    assert len(asked) - 1 - renewed <= 1  # one may be under way
+    assert set(result.errors.values()) == {RobotsForbidden}
+    assert len(result.refused) == 12 - len(site.pages_asked)
 
 
 # The Downloader.
@@ -38,7 +66,6 @@ class Counting(Downloader):
         return super().fetch(request)
 
 
-@pytest.mark.promise("README.md", "extends your downloader by a check")
 async def test_the_users_downloader_downloads_and_checks(crawl: Crawl, site: Site) -> None:
     settings = {"DOWNLOADER": Counting, "DOWNLOADER_MIDDLEWARES": {Late: 900}}
     result = await crawl(urls=[site.url("/x"), site.url("/late")], settings=settings)

@@ -50,7 +50,6 @@ def robots_of(*sites: Site) -> dict[str, Any]:
     return {"arguments": {"sitemap_urls": [site.url("/robots.txt") for site in sites]}}
 
 
-@pytest.mark.promise("docs/recipes.md", "RobotsSitemapMixin")
 async def test_each_robots_txt_is_requested_once(crawl: Crawl, server: Server) -> None:
     sites = [mapped(server) for _ in range(2)]
     result = await crawl(Ours, **robots_of(*sites))

@@ -17,7 +17,6 @@ from scrapy_koster.crawl.engine.compat import robots_parsed
 RULES = "User-agent: *\nDisallow: /private\n"
 
 
-@pytest.mark.promise("docs/reliability.md", "no scrapy.cfg: rules are obeyed")
 @pytest.mark.parametrize("where", ["nowhere", "settings module", "project"])
 async def test_obeys_wherever_it_is_started(
     crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ RULES = "User-agent: *\nDisallow: /first\nDisallow: /second\n"
 DAY = 86_400
 
 
-@pytest.mark.promise("docs/reliability.md", "copies stored under other settings")
 async def test_a_copy_lives_as_the_settings_of_today_say(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(200, RULES, headers={"Cache-Control": f"max-age={20 * DAY}"})
@@ -28,7 +26,6 @@ async def test_a_copy_lives_as_the_settings_of_today_say(crawl: Crawl, server: S
 # A failure belongs to the crawl that saw it: the crawl may have failed, and not the site.
 
 
-@pytest.mark.promise("docs/access.md", "A failure counts only in the crawl that saw it")
 @pytest.mark.parametrize("unavailable", ["defer", "disallow"])
 async def test_after_a_run_through_a_dead_proxy_the_next_one_asks_at_once(
     crawl: Crawl, server: Server, unavailable: str
@@ -43,21 +40,6 @@ async def test_after_a_run_through_a_dead_proxy_the_next_one_asks_at_once(
     assert second.seconds < 1
 
 
-async def test_a_failure_of_an_earlier_run_keeps_its_copy_for_revalidation(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    fresh = {"ETag": '"1"', "Cache-Control": "max-age=1"}
-    settings = {"KOSTER_EXPIRY_MIN_SECS": 0, "KOSTER_IDLE_LIMIT_SECS": 1}
-    site.robots = [Reply(200, RULES, headers=fresh), Reply(503), Reply(304)]
-    for _ in range(2):
-        await crawl(urls=[site.url("/first")], settings=settings)
-        await crawl.sleep(1.5)
-    result = await crawl(urls=[site.url("/first")], settings=settings)
-    assert result.fetched == ()
-    assert result.stats["koster/revalidated"] == 1
-
-
 # A copy belongs to a site and a robot: sites can send each robot an answer of its own.
 
 
@@ -70,7 +52,6 @@ def by_robot(asked: Asked) -> Reply:
     return Reply(200, OPEN if (asked.header("User-Agent") or "").startswith("one/") else CLOSED)
 
 
-@pytest.mark.promise("docs/access.md", "A copy belongs to a site and to the robot")
 async def test_each_robot_obeys_its_own_file(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = by_robot
@@ -81,23 +62,6 @@ async def test_each_robot_obeys_its_own_file(crawl: Crawl, server: Server) -> No
             result = await crawl(urls=urls, settings=agent)
             assert len(result.fetched) == (len(PATHS) if robot == "one" else 0)
     assert site.asked("/robots.txt") == 2
-
-
-async def test_a_fleet_of_two_robots_fetches_each_site_once_for_each(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    settings = place_of("redis", tmp_path).settings()
-    sites = [server.site() for _ in range(4)]
-    for site in sites:
-        site.robots = by_robot
-    urls = [site.url(path) for site in sites for path in PATHS]
-    robots = ("one", "two", "one", "two")
-    results = await crawl.together(
-        *(crawl(urls=urls, settings=settings | {"USER_AGENT": f"{each}/0.1"}) for each in robots)
-    )
-    assert {site.asked("/robots.txt") for site in sites} == {2}
-    fetched = [len(result.fetched) for result in results]
-    assert fetched == [len(urls) if robot == "one" else 0 for robot in robots]
 
 
 # What is too long to be stored, and what is too old.
@@ -121,21 +85,3 @@ async def test_a_file_that_cannot_be_stored_is_no_failure_of_the_storage(
     if kind != "memory":
         await crawl(urls=urls, settings=settings)
         assert [site.asked("/robots.txt") for site in (long, *others)] == [2, 1, 1, 1]
-
-
-async def test_a_crawl_prunes_what_is_old(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    place = place_of("sqlite", tmp_path)
-    settings = {**place.settings(), "KOSTER_EXPIRY_MAX_SECS": 20, "ROBOTSTXT_USER_AGENT": "a"}
-
-    def stored() -> list[str]:
-        with closing(place.open("a")) as storage:
-            return [site.robots_url for site, _ in storage.sites()]
-
-    old, new = sorted((server.site() for _ in range(2)), key=lambda site: site.url("/"))
-    for site in (old, new):
-        site.robots = RULES
-        await crawl(urls=[site.url("/page")], settings=settings)
-        await crawl.sleep(30)
-    assert stored() == [old.url("/robots.txt"), new.url("/robots.txt")]
-    await crawl(urls=[], settings=settings)
-    assert stored() == [new.url("/robots.txt")]

@@ -60,7 +60,6 @@ async def obeyed(crawl: Crawl, server: Server, storage: Any) -> tuple[Any, str]:
     return result, line
 
 
-@pytest.mark.promise("docs/storage.md", "a storage that hangs is a miss and one warning")
 @pytest.mark.real_time  # a thread that hangs holds time still
 @pytest.mark.parametrize(
     "method",
@@ -72,7 +71,9 @@ async def obeyed(crawl: Crawl, server: Server, storage: Any) -> tuple[Any, str]:
         ),
     ],
 )
-async def test_that_hang(crawl: Crawl, server: Server, method: str) -> None:
+async def test_a_storage_that_hangs_is_a_miss_and_one_warning(
+    crawl: Crawl, server: Server, method: str
+) -> None:
     """A call, and the end of the crawl, wait for so long at most."""
     ends = Event()
     try:
@@ -83,7 +84,6 @@ async def test_that_hang(crawl: Crawl, server: Server, method: str) -> None:
     assert "Strange: StorageError: a call has not ended within" in warning
 
 
-@pytest.mark.promise("docs/storage.md", "a storage that returns another type is a miss")
 @pytest.mark.parametrize(
     ("method", "returned"),
     [
@@ -95,7 +95,7 @@ async def test_that_hang(crawl: Crawl, server: Server, method: str) -> None:
     ],
     ids=["a copy of text", "a number too long", "no claim", "a claim for no time", "a visit"],
 )
-async def test_that_return_what_is_none(
+async def test_a_storage_that_returns_another_type_is_a_miss(
     crawl: Crawl, server: Server, method: str, returned: object
 ) -> None:
     _, warning = await obeyed(crawl, server, strange(method, lambda: returned))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
-from time import time
 from typing import Any
 
 import pytest
@@ -17,14 +15,10 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from scrapy_koster.commands import survey
 from scrapy_koster.commands.seeds import Seeds
-from scrapy_koster.commands.subcommand import site_named
 from scrapy_koster.commands.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
-from scrapy_koster.protocol.access import Failure
 from scrapy_koster.report.extension import RobotsReport
 from scrapy_koster.report.numbers import read
-from scrapy_koster.storage.sqlite import SQLiteStorage
 
 RULES = "User-agent: *\nDisallow: /private\nDisallow: /b\n"
 PATHS = ["/", "/private/1", "/private/2", "/public", "/b;x", "/x/../private"]
@@ -89,7 +83,6 @@ def every_kind(server: Server) -> list[Site]:
     return [*sites, server.down()]
 
 
-@pytest.mark.promise("docs/commands.md", "survey: which URLs would be refused")
 async def test_it_says_what_a_crawl_is_refused_then(
     crawl: Crawl, surveys: Surveys, server: Server
 ) -> None:
@@ -116,42 +109,6 @@ async def test_it_says_what_a_crawl_is_refused_then(
     assert found["about"]["title"] == f"Survey of {len(urls)} URLs"
 
 
-@pytest.mark.promise("docs/commands.md", "survey: a robots.txt is fetched once and not retried")
-async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
-    surveys: Surveys, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As many URLs as may be under way would wait for it, if all of them did.
-    monkeypatch.setattr(survey, "URLS_AT_ONCE", 20)
-    gate, hanging, quick = server.gate(), server.site(), server.site()
-    hanging.robots, quick.robots = Reply(gate=gate), RULES
-    running = surveys.start(hanging.urls(50) + quick.urls(50), KOSTER_TIMEOUT_SECS=2)
-    await Crawl.until(lambda: surveys.shown["decided"] == 50)
-    assert surveys.shown["sites"] == 1
-    result = await running.result()
-    gate.open()
-    requests = numbers(result)["requests"]
-    assert requests["allowed"] == requests["refused"]["unavailable"] == 50
-    assert sum(requests["refused"].values()) == 50
-    assert hanging.asked("/robots.txt") == 1
-    assert result.seconds < 10
-
-
-async def test_a_site_that_failed_in_an_earlier_crawl_is_asked_once(
-    crawl: Crawl, surveys: Surveys, server: Server
-) -> None:
-    due, early, down = server.site(), server.site(), server.site()
-    down.robots = Reply(503)
-    now = time()
-    with closing(SQLiteStorage(str(crawl.folder / "robots.sqlite3"), "scrapy")) as storage:
-        for site, retry in ((due, now - 1), (early, now + 60), (down, now - 1)):
-            failure = Failure("HTTP 503", 1, now - 60, now - 60, retry, None)
-            storage.put(site_named(site.url()), failure)
-    urls = [*due.urls(2), *early.urls(2), *down.urls(2)]
-    refused = numbers(await surveys.of(urls, ROBOTSTXT_USER_AGENT="scrapy"))["requests"]["refused"]
-    assert refused["unavailable"] == 2
-    assert [site.asked("/robots.txt") for site in (due, early, down)] == [1, 1, 1]
-
-
 # In a project
 
 
@@ -173,7 +130,6 @@ class Behind:
         self.urls.append(request.url)
 
 
-@pytest.mark.promise("docs/commands.md", "survey: no page is fetched")
 async def test_no_page_is_fetched_whatever_the_project_has(
     surveys: Surveys, server: Server, crawl: Crawl
 ) -> None:
@@ -204,12 +160,3 @@ async def test_no_page_is_fetched_whatever_the_project_has(
     assert spider(result).undecided == {"a downloader middleware answered it": 1}
     assert spider(result).decided == 3
     assert numbers(result)["requests"]["refused"]["rule"] == 1
-
-
-async def test_a_survey_fetches_nothing_that_rfc_9309_forbids(
-    surveys: Surveys, server: Server
-) -> None:
-    site = server.site()
-    site.robots = "User-agent: *\nAllow: /\nDisallow: /a\n"
-    [line] = (await surveys.of([site.url("/a")])).warnings
-    assert line.startswith("Allowed 1 page that RFC 9309")

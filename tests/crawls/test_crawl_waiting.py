@@ -19,12 +19,9 @@ from harness.virtual import time
 from scrapy import Request, signals
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster import RobotsUnavailable
-from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.engine.compat import CannotResolveHostError
-from scrapy_koster.crawl.fetching import fetcher
 
 MOMENTS, SOME_MOMENTS = 20, 3
 IDLE_SECS = 1.5
@@ -41,7 +38,6 @@ SOON = {
 # When a crawl has nothing else to do.
 
 
-@pytest.mark.promise("docs/access.md", "a host that does not exist is given up at once")
 @pytest.mark.parametrize("host", ["nosuch-host.invalid", "{{host}}", "256.1.1.1", "a+b.x"])
 async def test_a_host_that_does_not_exist_is_given_up_at_once(
     crawl: Crawl, server: Server, host: str
@@ -59,31 +55,6 @@ async def test_a_host_that_does_not_exist_is_given_up_at_once(
     assert f"http://{host}:" in said.replace(": its", ":")
 
 
-class NoProxyFree:
-    """Fails once before a robots.txt is sent."""
-
-    has_failed = False
-
-    def process_request(self, request: Request) -> None:
-        if request.url.endswith("/robots.txt") and not self.has_failed:
-            self.has_failed = True
-            raise ValueError("no proxy is free")
-
-
-async def test_a_host_that_only_a_proxy_knows_is_tried_again(
-    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def unknown(_: str) -> bool:
-        return True
-
-    monkeypatch.setattr(fetcher, "_is_unknown", unknown)
-    site, meta = server.site(), {"proxy": server.proxy().url("")}
-    settings: dict[str, Any] = {**SOON, "DOWNLOADER_MIDDLEWARES": {NoProxyFree: 800}}
-    result = await crawl(urls=[site.url("/")], meta=meta, settings=settings)
-    assert result.fetched == (site.url("/"),)
-
-
-@pytest.mark.promise("docs/access.md", "ends after KOSTER_IDLE_LIMIT_SECS")
 async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server) -> None:
     site, dead = server.site(), server.down()
     urls = [dead.url("/1"), site.url("/"), dead.url("/2")]
@@ -98,7 +69,6 @@ async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server
     assert "koster/parked" not in result.stats
 
 
-@pytest.mark.promise("docs/access.md", "a robots.txt that hangs is fetched a second time")
 async def test_a_robots_txt_that_hangs_is_fetched_again(crawl: Crawl, server: Server) -> None:
     """With the settings that are there without any: its first attempt takes all the idle time."""
     site = server.site()
@@ -108,17 +78,6 @@ async def test_a_robots_txt_that_hangs_is_fetched_again(crawl: Crawl, server: Se
     assert site.asked("/robots.txt") == 2
 
 
-@pytest.mark.promise("docs/access.md", "a running fetch is awaited")
-async def test_the_limit_passes_during_an_attempt(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = [Reply(503), Reply(body="", delay=2.5)]
-    settings: dict[str, Any] = {"KOSTER_DEFER_FIRST_SECS": 0.5, "KOSTER_DEFER_LIMIT_SECS": 1.5}
-    settings |= {"KOSTER_IDLE_LIMIT_SECS": 1.8}
-    result = await crawl(urls=[site.url("/")], settings=settings)
-    assert result.fetched == (site.url("/"),)
-
-
-@pytest.mark.promise("docs/access.md", "while there is other work, a site is waited for")
 async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, server: Server) -> None:
     """KOSTER_DEFER_LIMIT_SECS bounds that, and the idle limit begins anew after each page."""
     site, failing = server.site(), server.site(host="127.0.0.2")
@@ -133,35 +92,6 @@ async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, serv
     result = await crawl(urls=urls, settings=settings)
     assert result.refused == ()
     assert len(result.fetched) == 9
-
-
-@pytest.mark.promise("docs/access.md", "Given up is given up")
-async def test_a_page_of_another_site_does_not_start_the_waiting_again(
-    crawl: Crawl, server: Server
-) -> None:
-    """After the idle limit, more requests for the dead site are refused at once."""
-    site, dead = server.site(), server.down()
-    refused_at: list[float] = []
-
-    class Follows(RecordingSpider):
-        def page(self, response: Response) -> Any:
-            if response.url.endswith("/more"):
-                began.append(time.monotonic())
-                yield self.ask(dead.url("/2"))
-
-    def feed(spider: RecordingSpider) -> None:
-        if not began and spider.crawler.stats.get_value("koster/deferred/dropped"):
-            spider.crawler.engine.crawl(spider.ask(site.url("/more")))
-            raise DontCloseSpider
-
-    began: list[float] = []
-    running = crawl.start(Follows, urls=[site.url("/1"), dead.url("/1")], settings=SOON)
-    running.crawler.signals.connect(feed, signals.spider_idle)
-    result = await running.result()
-    refused_at.append(time.monotonic())
-    assert sorted(url for url, _ in result.refused) == [dead.url("/1"), dead.url("/2")]
-    assert sorted(result.fetched) == [site.url("/1"), site.url("/more")]
-    assert refused_at[0] - began[0] < IDLE_SECS
 
 
 # In place: pictures, files, and requests of callbacks. They wait for an answer, not for a recovery.
@@ -193,7 +123,6 @@ async def test_a_crawl_that_closes_asks_no_site_again(crawl: Crawl, server: Serv
     assert failing.asked("/robots.txt") == asked
 
 
-@pytest.mark.promise("docs/access.md", "waiting in place takes up no slot")
 async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) -> None:
     """The host of the picture hangs; 40 pages are fetched beside it, 16 at a time."""
     site, pictures = server.site(), server.site(host="127.0.0.2")
@@ -227,9 +156,9 @@ class Shop(RecordingSpider):
         yield {"url": response.url, "file_urls": [f"{self.picture}?{len(self.fetched)}"]}
 
 
-@pytest.mark.promise("docs/access.md", "a failing picture host does not hold up the pages")
-@pytest.mark.parametrize("kind", [Shop, Gallery])
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize(
+    ("kind", "answer"), [*((Shop, answer) for answer in ANSWERS), (Gallery, "503")]
+)
 async def test_a_failing_picture_host_does_not_hold_up_the_pages(
     crawl: Crawl, server: Server, tmp_path: Path, kind: type, answer: str
 ) -> None:
@@ -256,38 +185,6 @@ async def test_a_failing_picture_host_does_not_hold_up_the_pages(
         assert pictures.pages_asked == []
 
 
-async def test_a_due_attempt_runs_beside_a_picture_that_is_refused(
-    crawl: Crawl, server: Server
-) -> None:
-    """So a later picture of a site that has recovered is fetched."""
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    site.pages(Reply(body="", delay=0.2))
-    pictures.robots = [Reply(503), Reply(body="")]
-    settings = SOON | {"CONCURRENT_REQUESTS": 1}
-    arguments = {"picture": pictures.url("/picture")}
-    result = await crawl(Gallery, urls=site.urls(20), settings=settings, arguments=arguments)
-    assert len(result.fetched) == 20
-    assert pictures.asked("/robots.txt") == 2
-    assert pictures.pages_asked
-
-
-async def test_a_download_that_is_cancelled_waits_no_longer(crawl: Crawl, server: Server) -> None:
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    site.pages(Hang())
-    pictures.robots = Hang()
-    running = crawl.start(urls=site.urls(1))
-    await crawl.until(lambda: site.pages_asked)
-    sites = assembly_of(running.crawler).sites
-    download = running.crawler.engine.download_async
-    downloading = deferred_from_coro(download(Request(pictures.url("/"))))
-    await crawl.until(lambda: sum(map(sites.waiting_for, sites.records)) == 1)
-    downloading.addErrback(lambda _: None).cancel()
-    await maybe_deferred_to_future(downloading)
-    assert sum(map(sites.waiting_for, sites.records)) == 0
-    await running.stop()
-
-
-@pytest.mark.promise("docs/access.md", "with another scheduler, requests wait for one answer")
 async def test_with_another_scheduler_requests_wait_for_one_answer(
     crawl: Crawl, server: Server
 ) -> None:
@@ -302,7 +199,6 @@ async def test_with_another_scheduler_requests_wait_for_one_answer(
 # What never ends.
 
 
-@pytest.mark.promise("docs/reliability.md", "crawls closed at a random moment leave nothing")
 @pytest.mark.parametrize(
     "moment",
     [pytest.param(n, marks=pytest.mark.long if n >= SOME_MOMENTS else ()) for n in range(MOMENTS)],
@@ -370,7 +266,7 @@ def run_command(folder: Path, *command: str) -> Any:
     )
 
 
-@pytest.mark.promise("docs/access.md", "scrapy fetch, view, parse, shell give up after a failure")
+@pytest.mark.long
 def test_a_command_for_one_page_of_a_host_that_does_not_exist_ends_as_scrapys(
     tmp_path: Path,
 ) -> None:
@@ -380,7 +276,9 @@ def test_a_command_for_one_page_of_a_host_that_does_not_exist_ends_as_scrapys(
     assert "answered" not in run.stdout
 
 
-@pytest.mark.parametrize("command", [["fetch"], ["parse", "--spider=waiting"]])
+@pytest.mark.parametrize(
+    "command", [["fetch"], pytest.param(["parse", "--spider=waiting"], marks=pytest.mark.long)]
+)
 def test_a_command_for_one_page_waits_for_one_answer(
     server: Server, tmp_path: Path, command: list[str]
 ) -> None:
@@ -401,7 +299,7 @@ def test_a_command_for_one_page_waits_for_one_answer(
     assert "KOSTER_IDLE_LIMIT_SECS" not in run.stderr
 
 
-@pytest.mark.promise("docs/access.md", "requests that wait in a JOBDIR wait for a crawl")
+@pytest.mark.long
 def test_a_command_for_one_page_takes_nothing_out_of_the_jobdir(
     server: Server, tmp_path: Path
 ) -> None:
@@ -416,7 +314,6 @@ def test_a_command_for_one_page_takes_nothing_out_of_the_jobdir(
     assert site.pages_asked == ["/page"]
 
 
-@pytest.mark.promise("docs/access.md", "spider_idle is sent while requests wait")
 async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> None:
     """An idle spider takes another URL, as from a queue."""
     site, dead = server.site(), server.down()

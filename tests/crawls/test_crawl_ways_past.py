@@ -95,7 +95,6 @@ async def sent(crawl: Crawl, server: Server, settings: dict[str, Any], **meta: A
     return [page for site in sites for page in site.pages_asked if page != "/old"]
 
 
-@pytest.mark.promise("SECURITY.md", "the ways past the rules")
 def test_the_list_is_complete(server: Server) -> None:
     listed = ways(server.site())
     assert {*LISTED} == {*listed, "dont_obey_robotstxt"}

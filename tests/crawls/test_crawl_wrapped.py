@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server
@@ -46,7 +45,6 @@ class OnlyUrls(RecordingSpider):
     scheduler: Plain
 
 
-@pytest.mark.promise("docs/access.md", "a persistent scheduler keeps waiting requests")
 async def test_one_that_keeps_its_requests_is_given_those_that_wait(
     crawl: Crawl, server: Server
 ) -> None:

@@ -8,23 +8,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
+from traceback import format_exception
+from typing import Any
 
 import pytest
-import scrapy
-from harness import faults_around, faults_of_crawls, faults_of_sites
+from harness import faults_around, faults_of_sites
 from harness.clocks import JumpingClock
 from harness.comparison import RULES, Means
 from harness.crawling import Crawl, CrawlResult, Running
 from harness.documents import text
 from harness.faults import shown, tables, told
 from harness.faults_around import AroundFault, Stage
-from harness.faults_of_crawls import CrawlFault
 from harness.faults_of_sites import ALLOWED, FORBIDDEN, Place, SiteFault
 from harness.replies import Reply
 from harness.server import Server, Site
-from scrapy import Request
+from scrapy import Request, Spider
+from scrapy.core.scheduler import Scheduler
+from scrapy.exceptions import NotConfigured
+from scrapy.robotstxt import RobotParser
 
-from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
 
 BOUND_SECS = 150.0
 HEALTHY = 3
@@ -74,8 +77,9 @@ def kept(fault: SiteFault, place: Place, result: CrawlResult) -> list[str]:
     return wrong
 
 
-@pytest.mark.promise("docs/reliability.md", "fault by fault: sites")
-async def test_of_sites(crawl: Crawl, server: Server) -> None:
+async def test_a_fault_of_a_site_opens_no_page_and_ends_each_request_once(
+    crawl: Crawl, server: Server
+) -> None:
     placed = [(fault, fault.place(server)) for fault in faults_of_sites.FAULTS]
     with faults_of_sites.resolving():
         results = await crawl.together(
@@ -112,12 +116,12 @@ async def nothing_is_fetched(running: Running, sites: Sequence[Site]) -> None:
     assert all(site.pages_asked == [] for site in sites)
 
 
-@pytest.mark.promise("docs/reliability.md", "fault by fault: storage, clock, Redis, other code")
-@pytest.mark.promise("docs/reliability.md", "a parser with a wrong answer opens no page")
 @pytest.mark.parametrize(
     "fault", faults_around.FAULTS, ids=lambda fault: f"{fault.group}: {fault.name}"
 )
-async def test_around(crawl: Crawl, server: Server, tmp_path: Path, fault: AroundFault) -> None:
+async def test_a_fault_around_a_crawl_opens_no_page(
+    crawl: Crawl, server: Server, tmp_path: Path, fault: AroundFault
+) -> None:
     gate = server.gate()
     sites = [server.site() for _ in range(HEALTHY)]
     for site in sites:
@@ -144,17 +148,47 @@ async def test_around(crawl: Crawl, server: Server, tmp_path: Path, fault: Aroun
     assert result.seconds <= BOUND_SECS
 
 
-@pytest.mark.promise("docs/reliability.md", "fault by fault: crawls, parts and parsers")
+class Unlicensed(RobotParser):
+    @classmethod
+    def from_crawler(cls, crawler: Any, robotstxt_body: bytes) -> Any:
+        raise NotConfigured("no licence")
+
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
+        return True
+
+
+class NotOpening(Scheduler):
+    def open(self, spider: Spider) -> Any:
+        raise OSError("no queue")
+
+
+class KosterOff(KosterMiddleware):
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Any:
+        raise NotConfigured("no luck")
+
+
 @pytest.mark.parametrize(
-    "fault", faults_of_crawls.FAULTS, ids=lambda fault: f"{fault.group}: {fault.name}"
+    ("settings", "says"),
+    [
+        ({"KOSTER_REPORT": "."}, "cannot be written"),
+        ({"KOSTER_PARSER": Unlicensed}, "licence"),
+        ({"SCHEDULER": NotOpening}, "no queue"),
+        ({"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, KosterOff: 100}}, "no KosterMiddle"),
+    ],
 )
-async def test_of_crawls(crawl: Crawl, server: Server, fault: CrawlFault) -> None:
-    if scrapy.version_info < (2, 15) and fault.name == "a scheduler that raises NotConfigured":
-        pytest.skip("Scrapy 2.14 leaves a timer of its Downloader behind")
-    await fault.run(crawl, server)
+async def test_a_crawl_stops_at_its_start_if_a_part_cannot_be_built(
+    crawl: Crawl, server: Server, settings: dict[str, Any], says: str
+) -> None:
+    site = server.site()
+    with pytest.raises(Exception) as caught:  # noqa: PT011  # whichever
+        await crawl(urls=[site.url()], settings=settings)
+    # Scrapy may stumble over what is not there once it has failed.
+    assert says in "".join(format_exception(caught.value))
+    assert site.requests == ()
 
 
-async def test_the_next_crawl(crawl: Crawl, server: Server) -> None:
+async def test_the_next_crawl_is_as_if_nothing_had_failed(crawl: Crawl, server: Server) -> None:
     """What failed in this process has left nothing behind that a crawl would go by."""
     gc.collect()
     site = server.site()
@@ -164,7 +198,7 @@ async def test_the_next_crawl(crawl: Crawl, server: Server) -> None:
     assert sorted(site.pages_asked) == sorted(ALLOWED)
 
 
-def test_the_page_has_the_rows() -> None:
+def test_the_page_has_the_faults_and_results() -> None:
     """`PYTHONPATH=tests python -m harness.faults` writes them."""
     assert shown(text("docs/reliability.md")) == tables()
     assert len(told()) >= 60

@@ -19,8 +19,6 @@ NOTHING_TO_BE_DONE = ("no-file", "html", "no-such-host")
 
 
 @pytest.mark.skipif(scrapy.version_info < (2, 15), reason="Scrapy 2.14 has other names of errors")
-@pytest.mark.promise("docs/first-crawl.md", "the log of nine sites")
-@pytest.mark.promise("docs/first-crawl.md", "the log ends with a summary")
 async def test_the_page_has_the_log_of_a_crawl(crawl: Crawl, server: Server) -> None:
     """Sites are asked at the same time: in which order they are named is theirs to say."""
     result = await first_crawl(crawl, server)

@@ -26,7 +26,6 @@ def replaced(block: str, old: str, new: str) -> str:
     return block.replace(old, new)
 
 
-@pytest.mark.promise("docs/fleet.md", "with scrapy-redis, step by step")
 @pytest.mark.beside("scrapy-redis")
 def test_the_steps(tmp_path: Path) -> None:
     """Workers that share a queue obey, and fetch each robots.txt once."""

@@ -110,7 +110,6 @@ def settings_for(name: str) -> dict[str, object]:
     }
 
 
-@pytest.mark.promise("docs/reliability.md", "random hostile URLs")
 @pytest.mark.bound(60 + URLS / 10)
 @pytest.mark.parametrize(("name", "scheme", "way"), WAYS, ids=map(" ".join, WAYS))
 async def test_all_that_a_site_receives_is_allowed(
@@ -154,7 +153,6 @@ AUTHORITIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.promise("docs/reliability.md", "hostile authorities")
 @pytest.mark.parametrize("name", ["HTTP/1.1", "aiohttp", "httpx"])
 async def test_the_site_that_is_asked_is_the_one_that_decided(
     crawl: Crawl, server: Server, name: str

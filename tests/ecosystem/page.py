@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from harness.documents import rows
-from promises import marked_tests
 
 PAGE = Path(__file__).parents[2] / "docs/ecosystem.md"
 HEAD = "| Plugin | Tested with | Result |\n|---|---|---|\n"
@@ -25,11 +24,20 @@ class Row(NamedTuple):
 
 def expected() -> list[Row]:
     """The rows that the tests ask for, without their versions."""
-    found = []
-    for _, test, names in marked_tests("beside"):
-        holds = (ast.get_docstring(test) or "").partition("\n\n")[0]
-        found.append(Row(": ".join(names), "", " ".join(holds.split()), test.name))
-    return sorted(found, key=lambda row: row.beside.lower())
+    paths = Path(__file__).parents[1].rglob("test_*.py")
+    return sorted(
+        (row for path in paths for row in _marked(path)), key=lambda row: row.beside.lower()
+    )
+
+
+def _marked(path: Path) -> Iterator[Row]:
+    for test in ast.parse(path.read_text("utf-8")).body:
+        for call in getattr(test, "decorator_list", []):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.beside":
+                assert isinstance(test, ast.FunctionDef | ast.AsyncFunctionDef)
+                holds = (ast.get_docstring(test) or "").partition("\n\n")[0]
+                names = [ast.literal_eval(part) for part in call.args]
+                yield Row(": ".join(names), "", " ".join(holds.split()), test.name)
 
 
 def written() -> list[Row]:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from scrapy.crawler import Crawler
-from twisted.internet import task
 
 from harness.virtual import TestClock
 from scrapy_koster.crawl.clock import Clock, Instant
@@ -36,22 +32,6 @@ class StillClock(TestClock):
 
     def now(self) -> Instant:
         return Instant(self.secs)
-
-
-class HandClock(Clock):
-    """Goes on when it is told to, and then calls what is due."""
-
-    def __init__(self) -> None:
-        self.timers = task.Clock()
-
-    def now(self) -> Instant:
-        return Instant(self.timers.seconds())
-
-    def call_later(self, secs: float, function: Callable[..., object], *args: Any) -> Any:
-        return self.timers.callLater(secs, function, *args)
-
-    def go_on(self, secs: float) -> None:
-        self.timers.advance(secs)
 
 
 def set_clock(crawler: Crawler, clock: Clock) -> None:

@@ -13,7 +13,7 @@ import gzip
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -43,6 +43,7 @@ from scrapy_koster import RobotsUnavailable
 RULES = "User-agent: *\nDisallow: /secret\n"
 PADDED = RULES + "# padding\n" * 20
 HTML = "<!DOCTYPE html><html><body><h1>Not found</h1><p>Disallow: /secret</p></body></html>"
+REFRESHING = '<html><head><meta http-equiv="refresh" content="0; url=/moved"></head></html>'
 TEXT = {"Content-Type": "text/plain"}
 LINE = "# 40 octets and on and on and on and on\n"
 OTHER_HOST = "127.0.0.2"
@@ -69,8 +70,6 @@ class Row:
     answer: str
     means: Means
     build: Build
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """What makes the test of this row quick."""
 
 
 def answering(handler: Handler, scheme: str = "http") -> Build:
@@ -80,6 +79,10 @@ def answering(handler: Handler, scheme: str = "http") -> Build:
         return site
 
     return build
+
+
+def paged(body: str) -> Build:
+    return answering(Reply(200, body, headers={"Content-Type": "text/html"}))
 
 
 def coded(coding: str, body: bytes) -> Build:
@@ -124,105 +127,74 @@ class NoTls(Site):
         writer.close()
 
 
-QUICK = {"KOSTER_TIMEOUT_SECS": 0.5}
-
-ROWS: Sequence[Row] = (
-    # 2xx: "the robot must read the content, parse it, and follow any instructions"
-    Row("200 with rules", Means.RULES, answering(RULES)),
-    Row("203 with rules", Means.RULES, answering(Reply(203, RULES))),
-    Row("204", Means.UNRESTRICTED, answering(Reply(204))),
-    Row("206 with rules", Means.RULES, answering(Reply(206, RULES))),
-    Row("200 without a body", Means.UNRESTRICTED, answering(Reply(200))),
-    Row(
-        "200 with an HTML page",
-        Means.UNRESTRICTED,
-        answering(Reply(200, HTML, headers={"Content-Type": "text/html"})),
-    ),
-    Row(
-        "200 with an HTML page that only refreshes to /moved",
-        Means.DEFERRED,
-        answering(
-            Reply(
-                200,
-                '<html><head><meta http-equiv="refresh" content="0; url=/moved"></head></html>',
-                headers={"Content-Type": "text/html"},
-            )
-        ),
-    ),
-    Row(
-        "200 with a challenge page (Anubis, Cloudflare, ...)",
-        Means.DEFERRED,
-        answering(Reply(200, ANUBIS, headers={"Content-Type": "text/html"})),
-    ),
-    Row("200, gzip", Means.RULES, coded("gzip", gzip.compress(PADDED.encode()))),
-    Row("200, deflate", Means.RULES, coded("deflate", zlib.compress(PADDED.encode()))),
-    Row("200, br", Means.RULES, coded("br", brotli.compress(PADDED.encode()))),
-    Row("200 over https, self-signed certificate", Means.RULES, answering(RULES, "https")),
-    Row("200, 600 kB", Means.RULES, answering(RULES + LINE * 15_000)),
-    Row("200 without end", Means.RULES, answering(endless(RULES * 1000))),
-    # 4xx
-    Row("400", Means.UNRESTRICTED, answering(Reply(400, RULES))),
-    Row("401", Means.RESTRICTED, answering(Reply(401, RULES))),
-    Row("402", Means.UNRESTRICTED, answering(Reply(402))),
-    Row("403", Means.RESTRICTED, answering(Reply(403))),
-    Row("404", Means.UNRESTRICTED, answering(Reply(404))),
-    Row("404 with a body that says Disallow", Means.UNRESTRICTED, answering(Reply(404, RULES))),
-    Row("407", Means.DEFERRED, answering(Reply(407))),
-    Row("408", Means.DEFERRED, answering(Reply(408))),
-    Row("410", Means.UNRESTRICTED, answering(Reply(410))),
-    Row("425", Means.DEFERRED, answering(Reply(425))),
-    Row(
-        "429 with Retry-After", Means.DEFERRED, answering(Reply(429, headers={"Retry-After": "1"}))
-    ),
-    Row("451", Means.UNRESTRICTED, answering(Reply(451))),
-    # 5xx, and what is no answer to the question
-    Row("500", Means.DEFERRED, answering(Reply(500))),
-    Row("503", Means.DEFERRED, answering(Reply(503))),
-    Row("503 with a body that says Disallow", Means.DEFERRED, answering(Reply(503, RULES))),
-    Row("999", Means.DEFERRED, answering(Reply(999))),
-    Row("304 to a request without conditions", Means.DEFERRED, answering(Reply(304))),
-    # 3xx: "a robot should follow the redirects until a resource can be found"
-    Row("5 redirects to rules", Means.RULES, chain(5)),
-    Row("6 redirects to rules", Means.DEFERRED, chain(6)),
-    Row("a redirect to itself", Means.DEFERRED, answering(redirect("/robots.txt"))),
-    Row("a redirect without a Location", Means.DEFERRED, answering(Reply(301))),
-    Row("a redirect to rules over https", Means.RULES, to(RULES, "https")),
-    Row("a redirect to rules on another host", Means.RULES, to(RULES, host=OTHER_HOST)),
-    Row("a redirect to ftp:", Means.DEFERRED, answering(redirect("ftp://127.0.0.1/robots.txt"))),
-    Row("a redirect to a 404", Means.UNRESTRICTED, to(Reply(404, RULES))),
-    Row("a redirect to a 403", Means.RESTRICTED, to(Reply(403))),
-    Row("a redirect to a 503", Means.DEFERRED, to(Reply(503))),
-    # no answer, or none that can be read
-    Row("connection refused", Means.DEFERRED, Server.down),
-    Row("connection reset", Means.DEFERRED, answering(Reset())),
-    Row("connection reset in the body", Means.DEFERRED, answering(Reset(200, PADDED, sent=150))),
-    Row("connection closed without a response", Means.DEFERRED, answering(Raw())),
-    Row(
-        "https, but the server speaks no TLS",
-        Means.DEFERRED,
-        lambda server: server.opened(NoTls, "https"),
-    ),
-    Row("garbage instead of HTTP", Means.DEFERRED, answering(Raw(body=b"\x00garbage\r\n\r\n"))),
-    Row(
-        "2 MB of header",
-        Means.DEFERRED,
-        answering(Reply(200, RULES, headers={"X-Bomb": "x" * 2_000_000})),
-    ),
-    Row("a body cut short", Means.DEFERRED, answering(truncated(PADDED))),
-    Row("gzip, but the body is not", Means.DEFERRED, coded("gzip", PADDED.encode())),
-    Row("an unknown Content-Encoding", Means.DEFERRED, coded("x-nobody", PADDED.encode())),
-    Row(
-        "a decompression bomb",
-        Means.DEFERRED,
-        answering(gzip_bomb(2_000_000, b"# and on and on and on\n")),
-    ),
-    Row("no answer at all", Means.DEFERRED, answering(Hang()), QUICK),
-    Row(
-        "an answer slower than KOSTER_TIMEOUT_SECS",
-        Means.DEFERRED,
-        answering(Trickle(200, RULES, pause=0.1)),
-        QUICK,
-    ),
+_ANSWERS: Mapping[Means, Mapping[str, Build]] = {
+    Means.RULES: {
+        "200 with rules": answering(RULES),
+        "203 with rules": answering(Reply(203, RULES)),
+        "206 with rules": answering(Reply(206, RULES)),
+        "200, gzip": coded("gzip", gzip.compress(PADDED.encode())),
+        "200, deflate": coded("deflate", zlib.compress(PADDED.encode())),
+        "200, br": coded("br", brotli.compress(PADDED.encode())),
+        "200 over https, self-signed certificate": answering(RULES, "https"),
+        "200, 600 kB": answering(RULES + LINE * 15_000),
+        "200 without end": answering(endless(RULES * 1000)),
+        "5 redirects to rules": chain(5),
+        "a redirect to rules over https": to(RULES, "https"),
+        "a redirect to rules on another host": to(RULES, host=OTHER_HOST),
+    },
+    Means.UNRESTRICTED: {
+        "204": answering(Reply(204)),
+        "200 without a body": answering(Reply(200)),
+        "200 with an HTML page": paged(HTML),
+        "400": answering(Reply(400, RULES)),
+        "402": answering(Reply(402)),
+        "404": answering(Reply(404)),
+        "404 with a body that says Disallow": answering(Reply(404, RULES)),
+        "410": answering(Reply(410)),
+        "451": answering(Reply(451)),
+        "a redirect to a 404": to(Reply(404, RULES)),
+    },
+    Means.DEFERRED: {
+        "200 with an HTML page that only refreshes to /moved": paged(REFRESHING),
+        "200 with a challenge page (Anubis, Cloudflare, ...)": paged(ANUBIS),
+        "407": answering(Reply(407)),
+        "408": answering(Reply(408)),
+        "425": answering(Reply(425)),
+        "429 with Retry-After": answering(Reply(429, headers={"Retry-After": "1"})),
+        "500": answering(Reply(500)),
+        "503": answering(Reply(503)),
+        "503 with a body that says Disallow": answering(Reply(503, RULES)),
+        "999": answering(Reply(999)),
+        "304 to a request without conditions": answering(Reply(304)),
+        "6 redirects to rules": chain(6),
+        "a redirect to itself": answering(redirect("/robots.txt")),
+        "a redirect without a Location": answering(Reply(301)),
+        "a redirect to ftp:": answering(redirect("ftp://127.0.0.1/robots.txt")),
+        "a redirect to a 503": to(Reply(503)),
+        "connection refused": Server.down,
+        "connection reset": answering(Reset()),
+        "connection reset in the body": answering(Reset(200, PADDED, sent=150)),
+        "connection closed without a response": answering(Raw()),
+        "https, but the server speaks no TLS": lambda server: server.opened(NoTls, "https"),
+        "garbage instead of HTTP": answering(Raw(body=b"\x00garbage\r\n\r\n")),
+        "2 MB of header": answering(Reply(200, RULES, headers={"X-Bomb": "x" * 2_000_000})),
+        "a body cut short": answering(truncated(PADDED)),
+        "gzip, but the body is not": coded("gzip", PADDED.encode()),
+        "an unknown Content-Encoding": coded("x-nobody", PADDED.encode()),
+        "a decompression bomb": answering(gzip_bomb(2_000_000, b"# and on and on and on\n")),
+        "no answer at all": answering(Hang()),
+        "an answer slower than KOSTER_TIMEOUT_SECS": answering(Trickle(200, RULES, pause=0.1)),
+    },
+    Means.RESTRICTED: {
+        "401": answering(Reply(401, RULES)),
+        "403": answering(Reply(403)),
+        "a redirect to a 403": to(Reply(403)),
+    },
+}
+ROWS: Sequence[Row] = tuple(
+    Row(answer, means, build)
+    for means, answers in _ANSWERS.items()
+    for answer, build in answers.items()
 )
 
 

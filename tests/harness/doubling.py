@@ -32,10 +32,9 @@ Read = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Reader:
-    """What reads hostile text, and the pieces that such a text is made of."""
+    """What reads hostile text."""
 
     read: Read
-    pieces: tuple[str, ...]
     chars: int = 16_000
     """How many the first measurement takes."""
     most_chars: int = 512_000

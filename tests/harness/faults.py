@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness import faults_around, faults_of_crawls, faults_of_sites
+from harness import faults_around, faults_of_sites
 from harness.comparison import ROWS, Means
 from harness.documents import marked, write_marked
 
@@ -49,7 +49,6 @@ def told() -> Sequence[Told]:
             for f in faults_of_sites.FAULTS
         ),
         *(Told(f.group, f.name, AROUND + f.warned) for f in faults_around.FAULTS),
-        *(Told(f.group, f.name, f.promised) for f in faults_of_crawls.FAULTS),
     ]
     assert len({(row.group, row.fault) for row in rows}) == len(rows)
     return rows

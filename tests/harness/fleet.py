@@ -72,18 +72,21 @@ class Worker:
 
 def work(place: Place, urls: Sequence[str], seed: int = 0, **settings: Any) -> Worker:
     """Start a crawl that requests these URLs in an order of its own."""
+    shuffled = random.Random(seed).sample(urls, len(urls))
+    return worker(shuffled, {"CONCURRENT_REQUESTS": 64, **place.settings(), **settings})
+
+
+def worker(urls: Sequence[str], settings: Mapping[str, Any]) -> Worker:
+    """Start a crawl that requests these URLs."""
     given = {
         "ADDONS": {"scrapy_koster.Addon": 500},
         "LOG_LEVEL": "WARNING",
         "LOG_ENABLED": False,
         "TELNETCONSOLE_ENABLED": False,
         "REMOTE_CONTROL_ENABLED": False,
-        "CONCURRENT_REQUESTS": 64,
-        **place.settings(),
         **settings,
     }
-    shuffled = random.Random(seed).sample(urls, len(urls))
-    return Worker(forks.start("-c", _CRAWL, json.dumps({"settings": given, "urls": shuffled})))
+    return Worker(forks.start("-c", _CRAWL, json.dumps({"settings": given, "urls": urls})))
 
 
 @contextmanager

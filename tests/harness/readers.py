@@ -1,4 +1,4 @@
-"""Whatever reads text from the network, and the pieces that its hostile texts are made of."""
+"""Whatever reads text from the network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scrapy import Request
 from scrapy.utils.request import RequestFingerprinter
 
 from harness.audits import audited
-from harness.doubling import COUNTER, Reader
+from harness.doubling import Reader
 from harness.wrong_settings import OVERRIDE
 from scrapy_koster.archive.folder import _outcome
 from scrapy_koster.archive.history import changes
@@ -53,99 +53,6 @@ from scrapy_koster.protocol.usage import Usage, preferences_in
 from scrapy_koster.protocol.usage_statements import FIELDS, page_statements, usage_lines
 from scrapy_koster.storage.encoding import decoded, fields_of, known_from, site_named
 
-_ROBOTS = (
-    "User-agent: *\n", "User-agent: figtree\n", "User-agent:", "user-agent", "Disallow: /",
-    "Disallow:", "Allow: /", "Allow:/", "allow", "Crawl-delay: 1\n", "Sitemap:", "a:", ":", "\n",
-    "\r", "\r\n", " ", "\t", " \t ", "#", "# ", "a", "/", "/a", "aa/", "*", "$", "%", "%4", "%41",
-    "%2F", "%0A", "\0", "\x0b", "\x85", "\xff", "\xe2\x80\xa8", "<html>", "figtree", "fig*",
-    "/admin", "/.git",
-    f"User-agent: {COUNTER}\n", f"/{COUNTER}", f"a{COUNTER}:", COUNTER, "http://", "user agent",
-)  # fmt: skip
-_MISSPELT = (
-    "Useragent", "User agent", "Disalow", "Dissallow /", "Disallow /a", "Allowed", "User-agent *\n",
-    f"Disalow: /{COUNTER}\n", f"Disallow /{COUNTER}\n", f"useragent {COUNTER}\n",
-)  # fmt: skip
-_HIDDEN = (
-    "<", ">", "<b>", "</b>", "<!--", "-->", "<allow>", "<allow>:", ">allow", "\xa0", "\u2028",
-    "\ufeff", "\v", "<pre>", "</pre>", "</head>", "&#", "&amp;", "<b>Disallow: /a</b>",
-    f"<p>User-agent: {COUNTER}<br>\n",
-)  # fmt: skip
-_WILD = (
-    "*", "*a", "/*a", "*a*", "/*/*", "Disallow: /*", "Disallow: *", "Allow: /*a", "$\n", "*$\n",
-    f"Disallow: /*{COUNTER}*a\n", f"Allow: /a*{COUNTER}\n", f"Disallow: /{COUNTER}$\n", "%2Fa*",
-)  # fmt: skip
-_DELAYS = (
-    *_ROBOTS, "Crawl-delay:", "crawl-delay", "Request-rate: 1/10\n", "Request-rate:", "request-",
-    "9", "1/", "/1", "0", ".", "e", "-", "+", "_", "nan", "inf", "s", "m ", "h\n", "0600-0845",
-    "\N{ARABIC-INDIC DIGIT FIVE}", f"Crawl-delay: {COUNTER}\n", f"1/{COUNTER}",
-)  # fmt: skip
-_ARCHIVE = (
-    "\x1f\x8b\x08", "\x1f\x8b\x08\0\0\0\0\0\0\xff", "WARC/1.1\r\n", "\r\n\r\n",
-    "WARC-Type: response\r\n", "Content-Length: 1\r\n", "{", "[", '"', '{"site": ',
-    "h)/ 1 {}\n", "h)/ ", "\n", ":", "9",
-)  # fmt: skip
-_USAGE = (
-    *_ROBOTS, "Content-Usage:", "Content-Usage: ", "content-signal:", "License: ", "train-ai=n\n",
-    "train-ai", "search=y", "=n", "=", ",", ", ", ";", ";a", "y", "/a ", "/* ", "/*a$ ", "/*/*",
-    f"Content-Usage: /a{COUNTER} train-ai=n\n", f"Content-Usage: /*a{COUNTER} x=n\n",
-    f"Content-Usage: k{COUNTER}=n\n", "Content-Usage: search=n\n", f"k{COUNTER}=n,",
-)  # fmt: skip
-_DICTIONARY = (
-    "train-ai", "search", "=", "=n", "=y", ",", ", ", " ,", ";", ";a", ";a=", "a", "b", "n", "(",
-    ")", " ", "\t", '"', '="', "\\", '\\"', ":", "=:", "QUJD", "%", '=%"', "%c3%a9", "%c3", "@",
-    "=@", "1", "9", "-", ".", "?", "=?1", "*", "/", "A", "\0", "\xff", f"k{COUNTER}=n,", COUNTER,
-)  # fmt: skip
-_META = (
-    "<", "<meta", "<meta ", "<META", "<meta\n", "<meta/", "</", "</meta", ">", "/>", "=", '"', "'",
-    " ", "\n", "/", "name", "name=", 'name="', "name='", "name=robots ", "content=", 'content="',
-    "content=none ", "robots", "figtree", "noindex", "none", "no", "&", "&amp;", "&#111;", "&#",
-    "&#x6e", "1", "a", "a=", "a ", 'a="', "a='", " a=b", "b", ",", "<p>", "<p ", "<a ", "<title>",
-    "</title>", "<style>", "</style>", "<script>", "</script>", "<script", "<!--", "-->", "--!>",
-    "-", "<!", "<?", "?>", "<![CDATA[", "]]>", "<svg>", "</svg>", "<math>", "<mi>", "<desc>",
-    "<template>", "</template>", "<plaintext>", "\0", "\x0c", f"a{COUNTER}", f"<a{COUNTER}>",
-)  # fmt: skip
-_PAGE = (
-    "<html>", "<noscript>", "</noscript>", "<title>a</title>", "<script>a</script>", "<!doctype>",
-    "<meta http-equiv=refresh>", "<iframe ", "_cf_chl_opt", "/_Incapsula_Resource?", "gokuProps",
-    "//geo.captcha-delivery.com/", "<!-- >", "<? >", "Vercel Security Checkpoint", "id=px-captcha",
-)  # fmt: skip
-_TAG = (
-    "a", "a:", ":", ": ", " :", " ", "\t", "\xa0", "\n ", ",", ", ", "noindex", "none", "figtree",
-    "figtree:", "robots:", "*:", "googlebot:", "*;", "max-snippet", "max-snippet:", "max-snippet :",
-    "max-image-preview:none", "unavailable_after:", "unavailable_after : ", "1", "12:", "-", ";",
-    "\N{KELVIN SIGN}", COUNTER,
-)  # fmt: skip
-_FIELD = (
-    ",", '"', '\\"', "\\", "=", '="', "a", " ", "\t", "no-cache", "max-age", "max-age=", "1", "9",
-    "max-age=1", '"1"', ";", "(", ")", "-", "+", ":", "Sun", "Sun, ", "06", " Nov ", "1994 ",
-    "00:00:00", "GMT", "-1", "\xff", "W/", COUNTER,
-)  # fmt: skip
-_URL = (
-    "http://", "https:", "//", "/", "a", ".", "..", "/../", "/./", "../", "?", "#", ";", "@", ":",
-    ":80", "[", "]", "[::1]", "%", "%2F", "%41", "%4", "&", "=", "\\", " ", "\t", "-", COUNTER,
-)  # fmt: skip
-
-_STORED = (
-    "{", "}", "[", "]", '"', ":", ",", "1", "9", "-", "e", ".", "null", "true", '"url":', '"body"',
-    '"status":200', "\n", "\0", "\\", "\\u0000", " ", "http://h", "/", "a", "\xff",
-    "\x1f\x8b", "x\x9c",
-    "NaN", "1e9", COUNTER,
-)  # fmt: skip
-_CODED = (
-    "\x1f\x8b\x08", "\0", "\0\0\0\0", "\x03", "x\x9c", "\xff", "K\x04", "\x01", "\x02", "\x80", "a",
-    "(\xb5/\xfd", "\x21", "\x0b", "gzip", ",", " ", "P*M\x18", COUNTER,
-)  # fmt: skip
-_SHOWN = (
-    "a", " ", "\0", "\n", "\r", "\x1b", "[31m", "\x7f", "\x85", "\xa0", "\u2028", "\u202e",
-    "\u200b",
-    "\ud800", "\ufeff", "\U000e0001", "\u0301", "%s", "%(a)s", "\\", "'", '"', "{", "}", COUNTER,
-)  # fmt: skip
-_LOGGED = (
-    '"', "\\", '\\"', "[", "]", " ", "a", "-", "\n", "1.2.3.4 - - [", '] "', '" 200 1 "', "\x00",
-    '{"', '":', "{", "}", "\x1b[2J", "21/Nov/2026:20:00:00 +0000", "Spider", "spider.com", "GET /",
-    "#Fields:", "#Fields: date time cs-uri-stem x y\n", "\t", ":1 ", 'a "a ',
-    "1.2.3.4 ", "1.2.3.4:1 [2.3] a a 1 200 1 - - a 1 1 {", "|", "1.234 1 a a/200 1 a a - a/", "::",
-)  # fmt: skip
 _GZIPS = [gzip.compress(b"#" * n) for n in range(3)]
 _HEADS = {"gzip": _GZIPS[0][:10], "deflate": b"x\x9c", "br": b"\x0b", "zstd": b"(\xb5/\xfd"}
 _MAX_BYTES = 512_000
@@ -167,7 +74,7 @@ def _decide(reading: Reading) -> None:
 
 
 def _records(text: str) -> None:
-    body = text.encode("latin-1")
+    body = text.encode("latin-1", "replace")
     has_record.__wrapped__(body)  # and not what is remembered of it
     parse(body)
     sitemaps_in(body)
@@ -220,7 +127,7 @@ def _usage(text: str) -> None:
 
 
 def _dictionary(text: str) -> None:
-    for value in (text.encode("latin-1"), b"a=" + text.encode("latin-1")):
+    for value in (text.encode("latin-1", "replace"), b"a=" + text.encode("latin-1", "replace")):
         preferences_in(value)
         preferences_in(value, is_signal=True)
 
@@ -256,7 +163,7 @@ def _url(text: str) -> None:
 
 
 def _coded(text: str) -> None:
-    octets = text.encode("latin-1")
+    octets = text.encode("latin-1", "replace")
     gzips = b"".join(_GZIPS[n % len(_GZIPS)] for n in octets)  # a member for each octet
     for coding, head in _HEADS.items():
         for body in (octets, head + octets, gzips):
@@ -268,7 +175,7 @@ def _coded(text: str) -> None:
 
 def _value(text: str) -> None:
     """What a storage has of a site, whoever wrote it."""
-    octets = text.encode("latin-1")
+    octets = text.encode("latin-1", "replace")
     for value in (octets, zlib.compress(octets)):
         with suppress(ValueError):
             decoded(value)
@@ -338,7 +245,7 @@ _NGINX = nginx_format(
 
 def _logged(text: str) -> None:
     """A line of an access log, in each format."""
-    octets = text.encode()
+    octets = text.encode("utf-8", "replace")
     kinds: list[Format] = [COMMON, BALANCER, *NAMED.values(), _NGINX, JsonFormat(), W3cFormat()]
     for kind in kinds:
         kind.rows(octets)
@@ -350,33 +257,33 @@ def _logged(text: str) -> None:
 
 _OF_AN_OUTCOME = {**_COPY, "body": None, "bytes": 1}
 READERS = {
-    "archive": Reader(_archive, (*_ARCHIVE, *_ROBOTS)),
-    "changes": Reader(_changes, ("a\n", "b\n", "\n", f"{COUNTER}\n", "Disallow: /\n")),
-    "decision": Reader(lambda text: _decide(RobotsTxt(text.encode("latin-1"))), _ROBOTS),
-    "RFC 9309": Reader(lambda text: _decide(Rfc9309(text.encode())), (*_ROBOTS, *_WILD)),
-    "both readings": Reader(_decide_twice, (*_ROBOTS, *_MISSPELT, *_HIDDEN)),
-    "hazards": Reader(_hazards, (*_ROBOTS, *_WILD, *_HIDDEN)),
-    "delay": Reader(_delay, _DELAYS),
-    "records": Reader(_records, _ROBOTS),
-    "check": Reader(lambda text: check(text.encode()), (*_ROBOTS, *_HIDDEN)),
-    "HTML": Reader(_metas, _META),
-    "HTML in place of a robots.txt": Reader(_page_in_place, (*_META, *_PAGE)),
-    "X-Robots-Tag": Reader(_robots_tags, _TAG, most_chars=64_000),
-    "usage lines": Reader(_usage, _USAGE, chars=8_000),
-    "usage dictionary": Reader(_dictionary, _DICTIONARY, chars=4_000, most_chars=120_000),
-    "usage of a page": Reader(
-        _usage_of_page,
-        (*_META, *_TAG, "tdm-reservation", "content-signal", "noai"),
+    "archive": Reader(_archive),
+    "changes": Reader(_changes),
+    "decision": Reader(lambda text: _decide(RobotsTxt(text.encode("latin-1", "replace")))),
+    "RFC 9309": Reader(lambda text: _decide(Rfc9309(text.encode()))),
+    "both readings": Reader(_decide_twice),
+    "hazards": Reader(_hazards),
+    "delay": Reader(_delay),
+    "records": Reader(_records),
+    "check": Reader(lambda text: check(text.encode())),
+    "HTML": Reader(_metas),
+    "HTML in place of a robots.txt": Reader(_page_in_place),
+    "X-Robots-Tag": Reader(_robots_tags, most_chars=64_000),
+    "usage lines": Reader(_usage, chars=8_000),
+    "usage dictionary": Reader(_dictionary, chars=4_000, most_chars=120_000),
+    "usage of a page": Reader(_usage_of_page, most_chars=64_000),
+    "fields": Reader(_answer),
+    "Location": Reader(_redirect),
+    "URL": Reader(_url),
+    "URL, overridden": Reader(_override),
+    "Content-Encoding": Reader(_coded, chars=4_000, most_chars=64_000),
+    "stored value": Reader(_value, most_chars=256_000),
+    "parked request": Reader(_parked, most_chars=256_000),
+    "log and terminal": Reader(_log),
+    "access log": Reader(_logged, chars=8_000, most_chars=64_000),
+    "audit": Reader(
+        lambda text: audited(text.encode("utf-8", "replace")),
+        chars=8_000,
         most_chars=64_000,
     ),
-    "fields": Reader(_answer, _FIELD),
-    "Location": Reader(_redirect, _URL),
-    "URL": Reader(_url, _URL),
-    "URL, overridden": Reader(_override, _URL),
-    "Content-Encoding": Reader(_coded, _CODED, chars=4_000, most_chars=64_000),
-    "stored value": Reader(_value, _STORED, most_chars=256_000),
-    "parked request": Reader(_parked, _STORED, most_chars=256_000),
-    "log and terminal": Reader(_log, _SHOWN),
-    "access log": Reader(_logged, _LOGGED, chars=8_000, most_chars=64_000),
-    "audit": Reader(lambda text: audited(text.encode()), _LOGGED, chars=8_000, most_chars=64_000),
 }

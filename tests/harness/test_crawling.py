@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import ONE_LOOP, TESTS
 from scrapy.utils.asyncio import call_later
 
 from harness.crawling import Crawl, RecordingSpider
@@ -21,13 +20,6 @@ async def test_a_crawl_that_logs_an_exception_fails(crawl: Crawl, server: Server
 
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         await crawl(Broken, urls=server.site().urls(1), robots=None)
-
-
-def test_the_tests_of_one_loop_exist() -> None:
-    """Those that tests/loops.md lists."""
-    assert len(ONE_LOOP) > 10
-    for file in ONE_LOOP:
-        assert "async def test_" in (TESTS / file).read_text("utf-8"), file
 
 
 def test_a_crawl_that_hangs_fails(loop: Loop, crawl: Crawl, server: Server) -> None:

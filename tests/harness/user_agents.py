@@ -28,7 +28,6 @@ _WEBVIEW = (
     "Mozilla/5.0 (Linux; Android 14; SM-S918B Build/UP1A.231005.007; wv) " + _WEBKIT + ")"
     " Version/4.0 Chrome/130.0.0.0 Mobile Safari/537.36"
 )  # fmt: skip
-_LINUX = "Mozilla/5.0 (X11; Linux x86_64) " + _WEBKIT + ") Chrome/130.0.0.0 Safari/537.36"
 
 
 class Sent(NamedTuple):
@@ -50,71 +49,37 @@ def _compatible(name: str) -> str:
 
 
 ROBOTS = [
-    # developers.google.com/search/docs/crawling-indexing/google-common-crawlers and its neighbours
     Sent("googlebot", "search", _compatible("Googlebot/2.1; +http://www.google.com/bot.html")),
     Sent("googlebot", "search", _like_chrome("Googlebot/2.1; +http://www.google.com/bot.html")),
     Sent("googlebot", "search", _ANDROID + " Mobile Safari/537.36 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"),
-    Sent("googlebot-news", "search", "Googlebot-News"),
-    Sent("storebot-google", "search", "Mozilla/5.0 (X11; Linux x86_64; Storebot-Google/1.0) " + _WEBKIT + ") " + _CHROME),
-    Sent("googleother", "search", _like_chrome("GoogleOther")),
     Sent("adsbot-google", "other", "AdsBot-Google (+http://www.google.com/adsbot.html)"),
-    # bing.com/webmasters/help/which-crawlers-does-bing-use
     Sent("bingbot", "search", _compatible("bingbot/2.0; +http://www.bing.com/bingbot.htm")),
-    # yandex.com/support/webmaster/robot-workings/check-yandex-robots.html
-    Sent("yandexbot", "search", _compatible("YandexBot/3.0; +http://yandex.com/bots")),
-    # The other search engines, each on the page that its header names
-    Sent("baiduspider", "search", _compatible("Baiduspider/2.0; +http://www.baidu.com/search/spider.html")),
-    Sent("duckduckbot", "search", "DuckDuckBot/1.1; (+http://duckduckgo.com/duckduckbot.html)"),
     Sent("applebot", "search", _MAC + "AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)"),
-    Sent("slurp", "search", _compatible("Yahoo! Slurp; http://help.yahoo.com/help/us/ysearch/slurp")),
-    Sent("sogou", "search", "Sogou web spider/4.0(+http://www.sogou.com/docs/help/webmasters.htm#07)"),
     Sent("amazonbot", "AI", _like_chrome("Amazonbot/0.1; +https://developer.amazon.com/support/amazonbot")),
-    # platform.openai.com/docs/bots
     Sent("gptbot", "AI", f"Mozilla/5.0 {_WEBKIT}; compatible; GPTBot/1.2; +https://openai.com/gptbot)"),
-    Sent("chatgpt-user", "AI", f"Mozilla/5.0 {_WEBKIT}); compatible; ChatGPT-User/1.0; +https://openai.com/bot"),
-    # support.anthropic.com, on crawling
     Sent("claudebot", "AI", f"Mozilla/5.0 {_WEBKIT}; compatible; ClaudeBot/1.0; +claudebot@anthropic.com)"),
-    # developers.facebook.com/docs/sharing/webmasters/web-crawlers
     Sent("meta-externalagent", "AI", "meta-externalagent/1.1 (+https://developers.facebook.com/docs/sharing/webmasters/crawler)"),
-    Sent("facebookexternalhit", "other", "facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)"),
     Sent("bytespider", "AI", "Mozilla/5.0 (Linux; Android 5.0) " + _WEBKIT + ") Mobile Safari/537.36 (compatible; Bytespider; spider-feedback@bytedance.com)"),
-    Sent("ccbot", "AI", "CCBot/2.0 (https://commoncrawl.org/faq/)"),
-    Sent("diffbot", "AI", "Mozilla/5.0 (Windows; U; Windows NT 5.1; en-US; rv:1.9.1.2) Gecko/20090729 Firefox/3.5.2 (.NET CLR 3.5.30729; Diffbot/0.1; +http://www.diffbot.com)"),
-    # SEO
     Sent("ahrefsbot", "SEO", _compatible("AhrefsBot/7.0; +http://ahrefs.com/robot/")),
-    Sent("rogerbot", "SEO", "rogerbot/1.2 (https://moz.com/help/guides/moz-procedures/what-is-rogerbot, rogerbot-crawler+shiny@moz.com)"),
     Sent("screaming", "SEO", "Screaming Frog SEO Spider/20.0"),
-    # Archives
     Sent("archive.org_bot", "archive", _compatible("archive.org_bot +http://archive.org/details/archive.org_bot")),
-    Sent("ia_archiver", "archive", "ia_archiver (+http://www.alexa.com/site/help/webmasters; crawler@alexa.com)"),
-    # Previews, feeds, monitoring, libraries
-    Sent("twitterbot", "other", "Twitterbot/1.0"),
     Sent("slackbot-linkexpanding", "other", "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)"),
-    Sent("uptimerobot", "other", "Mozilla/5.0+(compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)"),
     Sent("scrapy", "other", "Scrapy/2.19.0 (+https://scrapy.org)"),
 ]  # fmt: skip
 
 BROWSERS = [
     _WINDOWS,
-    _LINUX,
     _MAC + _WEBKIT + ") " + _CHROME,
-    _PIXEL,
-    _WINDOWS + " Edg/130.0.2849.46",
-    "Opera/9.80 (Windows NT 6.1; WOW64) Presto/2.12.388 Version/12.18",
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:132.0) Gecko/20100101 Firefox/132.0",
-    _IPHONE + " FxiOS/132.0 Mobile/15E148 Safari/605.1.15",
     _MAC + "AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Safari/605.1.15",
     _IPHONE + " Version/17.5 Mobile/15E148 Safari/604.1",
-    "Mozilla/5.0 (Windows NT 10.0; WOW64; Trident/7.0; rv:11.0) like Gecko",
     "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2; Trident/6.0)",
     "Lynx/2.9.0dev.12 libwww-FM/2.14 SSL-MM/1.4.1 GNUTLS/3.7.8",
-    # Apps that show a page in themselves: a robots.txt may name their robots by the same word.
     _PIXEL.replace("Mobile Safari", "Mobile DuckDuckGo/5 Safari"),
     _MAC + "AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Safari/605.1.15 Ddg/17.5",
     _WEBVIEW + " [Pinterest/Android]",
     _IPHONE + " Mobile/21F79 Instagram 334.0.4.32.98 (iPhone14,5; iOS 17_5_1; en_US; en; scale=3.00; 1170x2532; 606138187)",
     _IPHONE + " Mobile/21F79 [FBAN/FBIOS;FBAV/485.1.0.45.110;FBBV/658316881;FBDV/iPhone14,5;FBMD/iPhone;FBSN/iOS;FBSV/17.5.1;FBSS/3;FBID/phone;FBLC/en_US;FBOP/5]",
-    _IPHONE + " Mobile/21F79 LinkedInApp/9.30.1052",
     _WEBVIEW + " trill_360105 BytedanceWebview/d8a21c6 musical_ly_360105 TikTok 36.1.5",
 ]  # fmt: skip
 

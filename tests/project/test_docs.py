@@ -17,7 +17,6 @@ from scrapy.utils.misc import load_object
 
 from scrapy_koster import signals
 from scrapy_koster.crawl.config import DEFAULTS, Config
-from scrapy_koster.crawl.messages import announcer
 
 SETTINGS = text("docs/settings.md")
 STATS = text("docs/stats.md")
@@ -150,100 +149,6 @@ def test_every_stat_of_the_code_is_documented() -> None:
         assert any(pattern.fullmatch(known) for pattern in patterns.values()), known
 
 
-FIRST_SITES = "INFO, then DEBUG"
-LEVELS = {
-    "debug": "DEBUG",
-    "info": "INFO",
-    "info_first": FIRST_SITES,
-    "warning": "WARNING",
-    "warning_once": "WARNING",
-    "defect": "ERROR",
-}
-
-
-OF_A_CRAWL = [
-    *(ROOT / "scrapy_koster" / "crawl").rglob("*.py"),
-    ROOT / "scrapy_koster" / "report" / "extension.py",
-]
-
-
-def said() -> set[tuple[str, str]]:
-    """Return the level and the text of each call of a Log."""
-    of_sites = {(FIRST_SITES, _as_documented(line)) for line in announcer.LINES.values()}
-    return of_sites | {
-        (level, _as_documented(line))
-        for path in OF_A_CRAWL
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        for level, line in _said_by(node)
-    }
-
-
-def _said_by(node: ast.AST) -> Iterator[tuple[str, str]]:
-    match node:
-        case ast.Call(
-            func=ast.Attribute(value=ast.Attribute(attr="_log") | ast.Name("log"), attr=name)
-        ):
-            if name == "is_first":
-                return
-            level, line = LEVELS[name], literal(node.args[2 if name == "info_first" else 0])
-        case ast.Call(func=ast.Name("log")):
-            level, line = FIRST_SITES, literal(node.args[0])
-        case _:
-            return
-    if ast.unparse(node.args[-1]) == "LINES[kind]":
-        return
-    assert line, "a line of the log is written out where it is said"
-    yield level, line
-
-
-def _as_documented(line: str) -> str:
-    return re.sub(r"%\((.+?)\)[-0-9.]*[a-z]", r"<\1>", line)
-
-
-def test_every_log_line_is_documented() -> None:
-    log_lines = section(STATS, "## Log lines")
-    table = [
-        (level, start.removesuffix(" ..."))
-        for level in dict.fromkeys(LEVELS.values())
-        for start in re.findall("(?m)^- `(.+?)`", section(log_lines, f"### {level}"))
-    ]
-    code_lines = said()
-    for level, line in code_lines:
-        assert [known for known, start in table if line.startswith(start)] == [level], line
-    for _, start in table:
-        assert any(line.startswith(start) for _, line in code_lines), start
-
-
-RAISED = {"ImportError", "RuntimeError", "ValueError"}
-
-
-def raised() -> set[tuple[str, str]]:
-    """The class and the text of each error of a crawl that a user meets as a whole sentence."""
-    found = set()
-    for path in OF_A_CRAWL:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            match node:
-                case (
-                    ast.Raise(exc=ast.Call(func=ast.Name(id=name), args=[text, *_]))
-                    | ast.Return(value=ast.Call(func=ast.Name(id=name), args=[text, *_]))
-                ) if name in RAISED:
-                    found.add((name, literal(text) or ""))
-    return {(name, said) for name, said in found if re.match(r"[A-Z{]|scrapy-koster", said)}
-
-
-def test_every_error_is_documented() -> None:
-    table = [
-        (error, like(re.sub(r"<\w+>", "{x}", code(text).removesuffix(" ..."))))
-        for error, text in rows(section(STATS, "## Errors"))
-    ]
-    errors = raised()
-    assert len(errors) > 10
-    for error, said in errors:
-        assert any(error == known and start.match(said) for known, start in table), said
-    for known, start in table:
-        assert any(error == known and start.match(said) for error, said in errors), start.pattern
-
-
 def test_the_meta_keys_are_those_of_the_code() -> None:
     keys = {code(row[0]) for row in rows(section(STATS, "## Meta keys"))}
     literals = {literal(node) for node in sources() if isinstance(node, ast.Constant)}
@@ -259,6 +164,6 @@ def test_the_meta_keys_are_those_of_the_code() -> None:
 
 
 @pytest.mark.skipif(scrapy.version_info < (2, 18), reason="Scrapy 2.18 has this signal")
-def test_the_table_of_signals() -> None:
+def test_every_signal_is_documented() -> None:
     names = [code(row[0]) for row in rows(section(STATS, "## Signals"))]
     assert names == [name for name, value in vars(signals).items() if type(value) is object]

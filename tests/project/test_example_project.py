@@ -101,7 +101,6 @@ def test_the_demo_shows_what_is_dropped(demo: subprocess.CompletedProcess[str]) 
 # The spiders.
 
 
-@pytest.mark.promise("docs/audit.md", "audit your own robot")
 def test_the_log_of_the_site_is_audited(tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     for spider in ("figtree", "rude"):
@@ -115,7 +114,6 @@ def test_the_log_of_the_site_is_audited(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.promise("docs/audit.md", "the example")
 def test_the_audit_of_the_example_is_that_of_the_docs() -> None:
     shown = (ROOT / "docs" / "audit.md").read_text().partition("```console\n")[2]
     ran = run("-m", "scrapy", "robots", "audit", "--robots", "robots.txt", "access.log")

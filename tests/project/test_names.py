@@ -2,64 +2,29 @@
 
 from __future__ import annotations
 
-import ast
-import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 from harness import forks
-from harness.documents import blocks
 from scrapy.utils.misc import load_object
 
 import scrapy_koster
-from scrapy_koster import signals, storage
 from scrapy_koster.crawl.config import DEFAULTS
 
 ROOT = Path(__file__).parents[2]
-PROMISED = (
-    "scrapy_koster.Addon",
-    "scrapy_koster.DeferringScheduler",
-    "scrapy_koster.Ground",
-    "scrapy_koster.KosterMiddleware",
-    "scrapy_koster.KosterRobotParser",
-    "scrapy_koster.LinkFilterMiddleware",
-    "scrapy_koster.Preference",
-    "scrapy_koster.RobotsForbidden",
-    "scrapy_koster.RobotsDownloader",
-    "scrapy_koster.RobotsMetaMiddleware",
-    "scrapy_koster.RobotsReport",
-    "scrapy_koster.RobotsSitemapMixin",
-    "scrapy_koster.RobotsUnavailable",
-    "scrapy_koster.Rfc9309RobotParser",
-    "scrapy_koster.Standing",
-    "scrapy_koster.Statement",
-    "scrapy_koster.StrictestRobotParser",
-    "scrapy_koster.Usage",
-    "scrapy_koster.UsageMiddleware",
-    "scrapy_koster.Verdict",
-    "scrapy_koster.storage.Claimed",
-    "scrapy_koster.storage.Claiming",
-    "scrapy_koster.storage.Copy",
-    "scrapy_koster.storage.Failure",
-    "scrapy_koster.storage.Pacing",
-    "scrapy_koster.storage.Pruning",
-    "scrapy_koster.storage.Setting",
-    "scrapy_koster.storage.Site",
-    "scrapy_koster.storage.Storage",
-    "scrapy_koster.storage.StorageError",
-    "scrapy_koster.storage.contract.checks",
-    "scrapy_koster.storage.decoded",
-    "scrapy_koster.storage.encoded",
-    "scrapy_koster.storage.held_secs",
-    "scrapy_koster.storage.site_named",
-    "scrapy_koster.storage.supersedes",
-    "scrapy_koster.storage.memory.MemoryStorage",
-    "scrapy_koster.storage.redis.RedisStorage",
-    "scrapy_koster.storage.sqlite.SQLiteStorage",
-)
+NAMES = """
+    Addon DeferringScheduler Ground KosterMiddleware KosterRobotParser LinkFilterMiddleware
+    Preference RobotsForbidden RobotsDownloader RobotsMetaMiddleware RobotsReport
+    RobotsSitemapMixin RobotsUnavailable Rfc9309RobotParser Standing Statement
+    StrictestRobotParser Usage UsageMiddleware Verdict storage.Claimed storage.Claiming
+    storage.Copy storage.Failure storage.Pacing storage.Pruning storage.Setting storage.Site
+    storage.Storage storage.StorageError storage.contract.checks storage.decoded
+    storage.encoded storage.held_secs storage.site_named storage.supersedes
+    storage.memory.MemoryStorage storage.redis.RedisStorage storage.sqlite.SQLiteStorage
+"""
+PROMISED = [f"scrapy_koster.{name}" for name in NAMES.split()]
 
 
 def test_the_package_offers_what_is_promised() -> None:
@@ -70,32 +35,6 @@ def test_the_package_offers_what_is_promised() -> None:
     assert scrapy_koster.__version__ == version("scrapy-koster")
     paths = {str(value) for value in DEFAULTS.values() if str(value).startswith("scrapy_koster")}
     assert paths <= {*PROMISED}
-
-
-def imported(code: str) -> Iterator[str]:
-    """The paths of what a piece of code imports from the package, or names as settings do."""
-    for node in ast.walk(ast.parse(code)):
-        match node:
-            case ast.ImportFrom(module=str(module), names=names):
-                yield from (f"{module}.{each.name}" for each in names)
-            case ast.Import(names=names):
-                yield from (each.name for each in names)
-            case ast.Constant(value=str(path)) if re.fullmatch(r"scrapy_koster[\w.]+", path):
-                yield path
-
-
-def shown() -> Iterator[str]:
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
-        yield from blocks(page.read_text("utf-8"), "python")
-    for path in ROOT.glob("example_project/**/*.py"):
-        yield path.read_text("utf-8")
-
-
-def test_what_is_shown_imports_only_what_is_promised() -> None:
-    ours = {path for code in shown() for path in imported(code)}
-    offered = {f"scrapy_koster.storage.{name}" for name in storage.__all__}
-    offered |= {f"scrapy_koster.signals.{name}" for name in vars(signals)}
-    assert {path for path in ours if path.split(".")[0] == "scrapy_koster"} <= {*PROMISED, *offered}
 
 
 IMPORTS = """

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
-import pytest
 from harness.crawling import Crawl
 from harness.documents import ROOT, blocks, code, rows, section, settings_of, spider_of, text
 from harness.server import Server
@@ -20,7 +19,6 @@ README = text("README.md")
 RULES = "User-agent: *\nDisallow: /private\n"
 
 
-@pytest.mark.promise("README.md", "Install and enable")
 async def test_the_settings_make_a_crawl_that_obeys(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = (

@@ -49,7 +49,6 @@ def here(block: str, tmp_path: Path) -> dict[str, Any]:
     return settings
 
 
-@pytest.mark.promise("docs/recipes.md", "each block of settings")
 @pytest.mark.parametrize("block", SETTINGS, ids=range(len(SETTINGS)))
 async def test_each_block_of_settings_makes_a_crawl_that_obeys(
     crawl: Crawl, server: Server, tmp_path: Path, block: str

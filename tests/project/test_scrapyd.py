@@ -94,7 +94,6 @@ def scrapyd(tmp_path: Path, server: Server) -> Iterator[Api]:
             process.wait(BOUND_SECS)
 
 
-@pytest.mark.promise("docs/recipes.md", "scrapyd")
 @pytest.mark.beside("scrapyd")
 def test_a_scheduled_crawl_obeys(scrapyd: Api, server: Server, tmp_path: Path) -> None:
     """A project that is deployed as an egg and scheduled obeys, and keeps its copies."""

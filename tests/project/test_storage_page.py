@@ -37,8 +37,6 @@ class _Plain:
     """Has what a storage has to have."""
 
 
-@pytest.mark.promise("docs/storage.md", "the classes of the page pass the checks")
-@pytest.mark.promise("docs/storage.md", "test it with contract.checks")
 def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:
     shown: dict[str, Any] = {}
     exec(TEST, shown)
@@ -47,7 +45,6 @@ def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:
         shown["test_table_storage"](check, tmp_path / str(n))
 
 
-@pytest.mark.promise("docs/storage.md", "a storage of your own")
 @pytest.mark.usefixtures("module")
 async def test_a_crawl_with_it(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     site = server.site()
@@ -64,7 +61,6 @@ async def test_a_crawl_with_it(crawl: Crawl, server: Server, tmp_path: Path) -> 
     assert path.is_file()
 
 
-@pytest.mark.promise("docs/storage.md", "the names of scrapy_koster.storage")
 def test_every_name_that_is_offered_is_on_the_page() -> None:
     from scrapy_koster import storage
 

@@ -33,6 +33,7 @@ from scrapy_koster.protocol.step import (
     Pass,
     Refuse,
     Step,
+    copy_in_force,
     given_up_at,
     next_step,
     waits,
@@ -73,7 +74,6 @@ def failed(result: Answer | NoAnswer, known: Known | None = None, **options: Any
     return failure
 
 
-@pytest.mark.promise("docs/access.md", "lifetime of a 404 and of a 403")
 @pytest.mark.parametrize(
     ("status", "meaning", "body", "life_secs"),
     [
@@ -151,6 +151,8 @@ def test_a_page_in_place_of_a_file_disallows_by_the_setting() -> None:
     assert standing_of(page, Policy(html=Html.DISALLOW)) is Standing.HTML_DISALLOWED
     assert standing_of(page, POLICY) is Standing.HTML
     assert standing_of(FILE, Policy(html=Html.DISALLOW)) is Standing.OBEYED
+    disallowed = copied(Answer(URL, 200, {}, page.body), policy=Policy(html=Html.DISALLOW))
+    assert disallowed.body == page.body
 
 
 def test_a_page_that_has_become_a_failure_is_no_old_copy() -> None:
@@ -256,7 +258,9 @@ def test_validators_to_send() -> None:
         pytest.param("http://other.org:99999/", None, id="port out of range"),
     ],
 )
-def test_redirect(status: int, location: str, target: str | None) -> None:
+def test_a_redirect_leads_to_http_or_https_alone(
+    status: int, location: str, target: str | None
+) -> None:
     assert redirect_target(answer(status, location=location)) == target
 
 
@@ -312,7 +316,9 @@ def test_until_when_requests_wait(known: Known, unavailable: Unavailable, secs: 
         pytest.param(7, 1.0, 750, id="jitter only ever adds"),
     ],
 )
-def test_back_off(attempts: int, jitter: float, secs: float) -> None:
+def test_a_failing_site_is_asked_less_and_less_often(
+    attempts: int, jitter: float, secs: float
+) -> None:
     known = replace(FAILED, attempts=attempts - 1)
     assert failed(DOWN, known, jitter=jitter).retry == NOW + secs
 
@@ -324,7 +330,7 @@ def test_back_off(attempts: int, jitter: float, secs: float) -> None:
         pytest.param("86400", 600, id="capped"),
     ],
 )
-def test_retry_after(field: str, secs: float) -> None:
+def test_a_longer_retry_after_is_used(field: str, secs: float) -> None:
     assert failed(answer(503, retry_after=field)).retry == NOW + secs
 
 
@@ -351,7 +357,9 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
         pytest.param(LONE, DISALLOW, Refuse(LONE, NOW + 5), id="disallow"),
     ],
 )
-def test_step(known: Known | None, policy: Policy, expected: Step) -> None:
+def test_what_is_known_of_a_site_decides_what_is_done(
+    known: Known | None, policy: Policy, expected: Step
+) -> None:
     assert next_step(known, now=NOW, policy=policy) == expected
     assert waits(expected) is isinstance(expected, Ask | Defer)
 
@@ -361,6 +369,23 @@ def test_an_old_copy_that_is_a_page_is_obeyed_only_if_pages_are() -> None:
     down, deferring = replace(LONE, stale=page), Policy(html=Html.DEFER)
     assert next_step(down, now=NOW, policy=POLICY) == Obey(page, NOW + 5)
     assert not isinstance(next_step(down, now=NOW, policy=deferring), Obey)
+
+
+@pytest.mark.parametrize(
+    ("known", "policy", "copy"),
+    [
+        (None, ALLOW, None),
+        (FILE, ALLOW, FILE),
+        (FAILED, DEFER, FILE),
+        (FAILED, ALLOW, None),
+        (FAILED, replace(ALLOW, stale_if_error_secs=HOUR), FILE),
+        (replace(FAILED, is_defect=True), ALLOW, FILE),
+    ],
+)
+def test_the_last_copy_decides_again_before_sending(
+    known: Known | None, policy: Policy, copy: Copy | None
+) -> None:
+    assert copy_in_force(known, now=NOW, policy=policy) == copy
 
 
 LATER = NOW + 10 * 365 * DAY

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.checker.syntax import check
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import (
     CrawlDelay,
@@ -127,7 +126,7 @@ def found(delay: Delay | None) -> tuple[float, int] | None:
 
 
 @pytest.mark.parametrize("robot", BY_DRAFT)
-def test_of_a_file(robot: str) -> None:
+def test_the_delay_of_a_file_is_that_of_the_record_that_is_obeyed(robot: str) -> None:
     assert found(delay_of(RobotsTxt(FILE), robot)) == BY_DRAFT[robot]
     assert found(delay_of(Rfc9309(FILE), robot)) == BY_RFC_9309[robot]
     assert found(delay_of(Strictest(FILE), robot)) == BY_RFC_9309[robot]
@@ -183,14 +182,6 @@ def test_the_delay_of_another_robot(
         assert (listed and listed.secs) == secs
 
 
-def test_the_rules_of_groups_stay() -> None:
-    body = (AHREFS + "\nUser-agent: *\nDisallow: /x").encode()
-    for robot in ("ahrefsbot", "fig"):
-        assert not Rfc9309(body).allowed("http://h/x", robot)
-    [code] = [each.check.code for each in check(body, 10) if "RFC 9309" in each.check.title]
-    assert code == "K033"
-
-
 # What a crawl makes of it.
 
 
@@ -202,7 +193,9 @@ def test_the_rules_of_groups_stay() -> None:
         (CrawlDelay.REFUSE, True, True),
     ],
 )
-def test_a_day(choice: CrawlDelay, *, obeys: bool, refuses: bool) -> None:
+def test_a_delay_of_a_day_is_ignored_cut_or_refused(
+    choice: CrawlDelay, *, obeys: bool, refuses: bool
+) -> None:
     pace = Pace(choice=choice, max_secs=60.0)
     day, minute = Delay(86400.0, None), Delay(60.0, None)
     assert pace.obeys is obeys

@@ -40,7 +40,6 @@ def expires(field: str, **others: str) -> dict[str, str]:
 HOUR = http_date(3600)
 
 
-@pytest.mark.promise("docs/access.md", "The lifetime comes from Cache-Control, or Expires")
 @pytest.mark.parametrize(
     ("headers", "secs"),
     [
@@ -64,7 +63,7 @@ HOUR = http_date(3600)
         pytest.param(expires("Tue, 14 Nov 2023 18:13:20 +99999999999999"), DEFAULT, id="huge zone"),
     ],
 )
-def test_life(headers: dict[str, str], secs: float) -> None:
+def test_the_headers_decide_how_long_a_copy_lives(headers: dict[str, str], secs: float) -> None:
     assert life(headers) == secs
 
 
@@ -94,7 +93,7 @@ def test_a_date_without_a_zone_is_in_UTC_wherever_the_robot_is(  # noqa: N802
         pytest.param("soon\0", None, id="a word"),
     ],
 )
-def test_retry_after(field: str, secs: float | None) -> None:
+def test_retry_after_is_seconds_or_a_date(field: str, secs: float | None) -> None:
     assert retry_after({"retry-after": field}, now=NOW) == secs
 
 

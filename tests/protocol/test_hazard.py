@@ -59,7 +59,7 @@ def forbidden(robots: str, url: str, robot: str) -> bool:
                      id="Allow first"),
     ],
 )  # fmt: skip
-def test_causes(
+def test_what_rfc_9309_alone_forbids_is_found_with_its_cause(
     cause: str, robots: str, path: str, robot: str, lines: tuple[int | None, int]
 ) -> None:
     found = hazard(robots, path, robot)

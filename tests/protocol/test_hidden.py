@@ -64,7 +64,7 @@ def assert_only_the_strictest(robots: bytes, number: int) -> None:
 
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 @pytest.mark.parametrize("form", SPACED.values(), ids=SPACED)
-def test_other_space(form: str, space: str) -> None:
+def test_lines_with_other_space_are_for_the_strictest(form: str, space: str) -> None:
     robots = form.format(space)
     assert_only_the_strictest(robots.encode(), 1 + robots.count("\n"))
 
@@ -75,7 +75,7 @@ def test_other_space_in_latin_1(space: bytes) -> None:
 
 
 @pytest.mark.parametrize(("robots", "number"), MARKED.values(), ids=MARKED)
-def test_markup(robots: str, number: int) -> None:
+def test_lines_behind_markup_are_for_the_strictest(robots: str, number: int) -> None:
     assert_only_the_strictest(robots.encode(), number)
 
 

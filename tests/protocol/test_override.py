@@ -64,12 +64,6 @@ def test_each_is_for_one_site_until_the_end_of_its_last_day() -> None:
         assert current((entry,), other, NOON) == []
 
 
-def test_what_is_shown_of_one_is_harmless() -> None:
-    entry = Override(site=SITE, reason="\x1b[2J" + "x" * 1000, until=UNTIL)
-    assert str(entry).isprintable()
-    assert len(str(entry)) < 400
-
-
 ENTRY = {"site": str(SITE), "allow": ["/"], "reason": "x", "until": UNTIL}
 OPEN = {"unavailable": "allow"}
 WRONG: tuple[tuple[Any, str], ...] = (

@@ -45,7 +45,9 @@ def strictest(body: bytes) -> StrictestRobotParser:
         pytest.param("Disallow: /", "/robots.txt", "fig", [], id="/robots.txt"),
     ],
 )  # fmt: skip
-def test_rulings(body: str, path: str, robot: str, said: list[str]) -> None:
+def test_what_either_standard_forbids_is_forbidden_by_its_line(
+    body: str, path: str, robot: str, said: list[str]
+) -> None:
     parser = strictest(b"User-agent: *\n" + body.encode())
     for url, name in ((URL + path, robot), ((URL + path).encode(), robot.encode())):
         for _ in range(2):  # the second is decided by what both have read

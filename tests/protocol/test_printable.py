@@ -20,7 +20,7 @@ from scrapy_koster.protocol.printable import error_text, escaped, printable
         pytest.param("\0" * 3, 10, "\\x00\\x0...", id="escapes count"),
     ],
 )
-def test_shown(text: str | bytes, limit: int, shown: str) -> None:
+def test_hostile_text_is_shown_escaped_and_cut(text: str | bytes, limit: int, shown: str) -> None:
     assert printable(text, limit) == shown
 
 

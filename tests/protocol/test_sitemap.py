@@ -23,7 +23,7 @@ sitemap: \xff\x1b"""
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
-def test_in_and_outside_of_records(end: bytes) -> None:
+def test_sitemap_lines_are_found_in_and_outside_of_records(end: bytes) -> None:
     body = FILE.replace(b"\n", end)
     assert list(lines_with(body, b"sitemap")) == [
         Line(1, b"sitemap", b"http://h/1.xml"),

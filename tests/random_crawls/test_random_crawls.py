@@ -6,16 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from random_crawls.seeds import CHOSEN
 
-BOUND_SECS = 150.0
+BOUND_SECS = 170.0
 
 
-@pytest.mark.parametrize("seed", CHOSEN)
-def test_the_promises_hold_in_a_random_crawl(seed: int) -> None:
-    command = [sys.executable, "-m", "random_crawls", "--seeds", str(seed)]
+def test_the_promises_hold_in_ten_random_crawls() -> None:
+    """In one process, because each imports Scrapy; four at a time, because most of them wait."""
+    seeds = ",".join(map(str, CHOSEN))
+    command = [sys.executable, "-m", "random_crawls", "--seeds", seeds]
     tests = Path(__file__).parents[1]
     done = subprocess.run(
         command, cwd=tests, capture_output=True, text=True, timeout=BOUND_SECS, check=False

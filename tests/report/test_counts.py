@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from harness.verdicts import judged
-from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.protocol.access import Copy, Failure
-from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import RobotsTxt
-from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Obey
@@ -52,27 +48,9 @@ def row_of(counts: Counts) -> dict[str, Any]:
     return counts.tally.rows["site"][NAME,]
 
 
-def sampled(counts: Counts) -> dict[tuple[str, int], list[str]]:
-    """Sample URLs of the only site, by kind and line."""
-    found: dict[tuple[str, int], list[str]] = {}
-    for (_, kind, line, _), row in counts.tally.rows["sample"].items():
-        found.setdefault((kind, line), []).append(row["url"])
-    return found
-
-
 @pytest.fixture
 def counts() -> Counts:
     return Counts(lambda: NOW)
-
-
-def test_a_copy_that_was_redirected_to_and_never_expires(counts: Counts) -> None:
-    url = f"http://b.example/\x1b{'x' * 500}"
-    copy = Copy(url, 200, b"", None, None, 0.0, float("inf"))
-    counts.retrieved(SITE, copy, Retrieval.FETCHED, None)
-    row = row_of(counts)
-    assert row["expires"] == 2**62  # an integer of SQLite has 64 bits
-    assert row["redirect"].startswith("http://b.example/\\x1bxxx")
-    assert len(row["redirect"]) == 300
 
 
 @pytest.mark.parametrize(
@@ -94,39 +72,6 @@ def test_what_is_dropped_from_a_page_counts_for_its_site(counts: Counts) -> None
     for url in ("http://A.example:80/x", "http://a.example?q=1", "file:///x"):
         counts.dropped(Response(url), "noindex")
     assert counts.tally.rows["site"] == {("http://a.example",): {"noindex": 2}}
-
-
-def test_the_record_that_is_obeyed(counts: Counts) -> None:
-    names = (b"\x1b" + b"x" * 100, b"b", b"c", b"d")
-    agents = [Line(3 + n, b"user-agent", name) for n, name in enumerate(names)]
-    rules = [Line(7, b"disallow", b"/"), Line(8, b"crawl-delay", b"2.5")]
-    counts.read(SITE, replace(copy_of(), cut_bytes=9), Record(agents, rules), ())
-    shown = "\\x1b" + "x" * 33 + "..., b, c"
-    assert row_of(counts) == {"record_line": 3, "record": shown, "delay": "2.5", "cut": 1}
-
-
-def test_what_is_long_is_cut(counts: Counts) -> None:
-    rule = Line(2, b"disallow", b"/\x1b" + b"x" * 500)
-    url = f"{NAME}/{'x' * 500}"
-    counts.refused(Request(url), replace(FORBIDDEN, rule=rule))
-    [(_, _, text, _)] = counts.tally.rows["rule"]
-    assert text.startswith("Disallow: /\\x1bxxx")
-    assert len(text) == 200
-    assert sampled(counts) == {("rule", 2): [url[:297] + "..."]}
-
-
-def test_samples_are_chosen_by_chance(counts: Counts) -> None:
-    """As many of the first half as of the second, five of a kind, 10,000 in total."""
-    urls: list[int] = []
-    for number in range(2001):
-        for n in range(12):
-            told = replace(FORBIDDEN, rule=Line(number + 1, b"disallow", b"/"))
-            counts.refused(Request(f"http://a.example/{n}"), told)
-    for found in sampled(counts).values():
-        assert len(found) == 5
-        urls += [int(url.rpartition("/")[2]) for url in found]
-    assert len(urls) == 10_000
-    assert 4500 < sum(n < 6 for n in urls) < 5500
 
 
 def test_what_there_is_too_much_of_is_counted_as_lost() -> None:

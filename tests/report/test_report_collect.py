@@ -14,17 +14,14 @@ from typing import Any
 
 import pytest
 from harness import forks
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.reports import database_of
 from harness.server import Server, Site
-from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from scrapy_koster import KosterMiddleware
-from scrapy_koster.protocol.access import Copy
 from scrapy_koster.report.database import DatabaseError, Writer, reading
-from scrapy_koster.report.files import files_of
 from scrapy_koster.report.numbers import Numbers, csv_lines, read
 from scrapy_koster.report.tally import ALLOWED, Tally
 
@@ -86,8 +83,6 @@ def assert_exact(numbers: Numbers, stats: Any, sites: list[Site], database: str)
     )
 
 
-@pytest.mark.promise("docs/report.md", "counts are exact, and equal to the stats")
-@pytest.mark.promise("docs/report.md", "300 sites at once: counts are exact")
 @pytest.mark.parametrize("count", [20, pytest.param(300, marks=pytest.mark.long)])
 async def test_equal_to_the_stats_and_to_the_servers(
     crawl: Crawl, server: Server, tmp_path: Path, count: int
@@ -113,70 +108,13 @@ async def test_equal_to_the_stats_and_to_the_servers(
     assert result.logged(30, "scrapy_koster.report.extension") == []
 
 
-@pytest.mark.parametrize(
-    "parser",
-    [
-        "scrapy_koster.StrictestRobotParser",
-        "scrapy.robotstxt.ProtegoRobotParser",
-    ],
-)
-async def test_an_obeyed_record_is_one_by_each_parser(
-    crawl: Crawl, server: Server, tmp_path: Path, parser: str
-) -> None:
-    site, other = server.site(), server.site()
-    site.robots, other.robots = RULES, "User-agent: other\nDisallow: /\n"
-    settings = {**QUICK, "KOSTER_REPORT": str(tmp_path / "page.html"), "KOSTER_PARSER": parser}
-    result = await crawl(urls=[site.url("/page"), other.url("/page")], settings=settings)
-    because = read(database_of(result.crawler)).allowed_because
-    is_foreign = not parser.startswith("scrapy_koster")
-    assert because["by its rules"] == 1 + is_foreign
-    assert because["no record for this robot"] == 1 - is_foreign
-
-
-class PageSpider(RecordingSpider):
-    def page(self, response: Response) -> Any:
-        yield {"url": response.url}
-        yield self.ask(response.urljoin("/next"))
-
-
-async def test_what_a_site_comes_to(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    site = server.site()
-    site.robots = f"{RULES}\nDisallow: /*.pdf\n"
-    site.page("/meta", Reply(200, '<meta name="robots" content="none">', headers=HTML))
-    urls = [site.url("/meta"), *site.urls(9, "/no/{}")]
-    settings = {**QUICK, "KOSTER_REPORT": str(tmp_path / "page.html")}
-    result = await crawl(PageSpider, urls=urls, settings=settings)
-    database = database_of(result.crawler)
-    [row] = sites_in(database).values()
-    known = {name: row[name] for name in ("record_line", "record", "delay", "status")}
-    assert known == {
-        "record_line": 1, "record": "*", "delay": "5", "status": 200
-    }  # fmt: skip
-    assert (row["nofollow"], row["noindex"]) == (1, 1)
-    with reading(database) as connection:
-        sampled = connection.execute("SELECT url FROM sample WHERE kind = 'rule'").fetchall()
-    assert len(sampled) == 5
-    assert {url for (url,) in sampled} < set(site.urls(9, "/no/{}"))
-
-
-async def test_dry_run(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    site = server.site()
-    site.robots = RULES
-    settings = {"KOSTER_REPORT": str(tmp_path / "page.html"), "KOSTER_DRY_RUN": True}
-    result = await crawl(urls=[site.url("/no"), site.url("/yes")], settings=settings)
-    numbers = read(database_of(result.crawler))
-    assert numbers.about["dry_run"] == 1
-    assert numbers.refused["rule"] == result.stats["koster/dry_run/forbidden"] == 1
-    assert "This was a dry run" in (tmp_path / "page.html").read_text()
-
-
 def test_its_extension_has_to_be_in_the_crawl(tmp_path: Path) -> None:
     settings = {"ROBOTSTXT_OBEY": True, "KOSTER_REPORT": str(tmp_path / "page.html")}
     with pytest.raises(ValueError, match="to EXTENSIONS, or use the add-on"):
         KosterMiddleware.from_crawler(get_crawler(settings_dict=settings))
 
 
-def test_csv(tmp_path: Path) -> None:
+def test_a_csv_cell_is_no_formula(tmp_path: Path) -> None:
     tally, writer = Tally(), Writer(str(tmp_path / "report.sqlite3"))
     tally.put("site", "http://a.example", outcome=1, fetched=0, expires=60, record="=cmd()")
     writer.write(tally)
@@ -243,8 +181,7 @@ def _allowed(folder: Path) -> int:
     return 0
 
 
-@pytest.mark.promise("docs/report.md", "a killed crawl loses two seconds at most")
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_crawl_that_is_killed_leaves_a_true_report(
     killed: tuple[Site, Path], tmp_path: Path
 ) -> None:
@@ -263,31 +200,3 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     assert rule["refused"] == numbers["requests"]["refused"]["rule"] > 0
     page = (tmp_path / "page.html").read_text()
     assert "The crawl had not finished when this page was made" in page
-
-
-@pytest.mark.promise("docs/report.md", "findings by the reading of the crawl")
-@pytest.mark.parametrize(
-    ("parser", "codes"),
-    [
-        ("KosterRobotParser", {"K042", "K049"}),
-        ("Rfc9309RobotParser", set()),
-        ("StrictestRobotParser", {"K042", "K049"}),
-    ],
-)
-async def test_the_findings_are_by_the_reading_of_the_crawl(
-    crawl: Crawl, server: Server, tmp_path: Path, parser: str, codes: set[str]
-) -> None:
-    """By RFC 9309, later rules have an effect, and "*" is no ordinary character."""
-    site, empty = server.site(), server.site()
-    rules = "User-agent: *\nAllow: /\nDisallow: /*.gif\nDisallow: /private\n"
-    site.robots, empty.robots = rules, ""
-    settings = {"KOSTER_REPORT": str(tmp_path / "page.html")}
-    settings["KOSTER_PARSER"] = f"scrapy_koster.{parser}"
-    result = await crawl(urls=[site.url(), empty.url()], settings=settings)
-    numbers = read(database_of(result.crawler))
-    row: Any = {"site": "x", "bytes": 1, "digest": ""}
-    copy = Copy(site.url(), 200, rules.encode(), None, None, 0, 1)
-    file = files_of([row], lambda _: copy, "fig", numbers.about["reading"])["x"]
-    assert {code for code, *_ in file["findings"]} & {"K042", "K049", "K052"} == codes
-    assert file["lit"] == [1, 2, 3, 4]
-    assert numbers.allowed_because["a robots.txt without rules"] == 1

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import closing
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +14,16 @@ from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.reports import database_of
 from harness.server import Server
-from harness.virtual import TIME
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.robotstxt import ProtegoRobotParser
 
-from scrapy_koster import Rfc9309RobotParser, RobotsReport
-from scrapy_koster.crawl.config import Config
+from scrapy_koster import Rfc9309RobotParser
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.report.database import Writer
-from scrapy_koster.report.extension import folder_of, write_report
 from scrapy_koster.report.numbers import read
 from scrapy_koster.report.tally import Tally
-from scrapy_koster.storage.sqlite import SQLiteStorage
 
 REPORT = "scrapy_koster.report.extension"
 DAY = 86400.0
@@ -40,34 +32,10 @@ RULES = "User-agent: *\nDisallow: /no\n"
 FILE = Copy("http://a.example/robots.txt", 200, b"User-agent: *\n", None, None, 0.0, 1e10)
 
 
-class NamedSpider(RecordingSpider):
-    name = "my spider/ü.1"
-    report_title = "All\x1b figs"
-
-
 def crawler_of(spider: type[RecordingSpider] = RecordingSpider, **settings: Any) -> Crawler:
     crawler = Crawler(spider, {"ROBOTSTXT_OBEY": True, "USER_AGENT": "fig", **settings})
     crawler.spider = spider()
     return crawler
-
-
-@pytest.mark.parametrize(("name", "shown"), [("my spider/ü.1", "my_spider_.1"), ("", "spider")])
-def test_the_name_of_a_file(tmp_path: Path, name: str, shown: str) -> None:
-    """The name has the spider, the start time, and eight random digits."""
-    crawler = crawler_of(
-        KOSTER_SQLITE_PATH=str(tmp_path / "robots.sqlite3"), KOSTER_REPORT="x.html"
-    )
-    assert crawler.spider is not None
-    crawler.spider.name = name
-    config = Config.from_crawler(crawler)
-    first, second = (Path(RobotsReport(crawler, config).database) for _ in range(2))
-    assert first.parent == tmp_path / "reports" == folder_of(config)
-    found = re.fullmatch(r"(.*)-(\d{8}T\d{6})-[0-9a-f]{8}\.sqlite3", first.name)
-    assert found is not None
-    assert found[1] == shown
-    began = datetime.strptime(f"{found[2]}+0000", "%Y%m%dT%H%M%S%z")
-    assert abs(time.time() - began.timestamp()) < 60
-    assert first != second
 
 
 def make(path: Path, seconds_ago: float) -> Path:
@@ -77,7 +45,6 @@ def make(path: Path, seconds_ago: float) -> Path:
     return path
 
 
-@pytest.mark.promise("docs/report.md", "the ten newest files, and those of the last day")
 async def test_ten_of_a_spider_are_kept_and_those_of_a_day(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -98,22 +65,6 @@ async def test_ten_of_a_spider_are_kept_and_those_of_a_day(
         assert list(path.parent.glob(f"{path.name}*")) == []
 
 
-async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    before = int(TIME.epoch())
-    given = {"KOSTER_REPORT": str(tmp_path / "page.html"), "ROBOTSTXT_USER_AGENT": "Fig/1"}
-    result = await crawl(NamedSpider, urls=server.site().urls(1), settings=given)
-    numbers = read(database_of(result.crawler))
-    about = {**numbers.about}
-    assert before <= about.pop("started") <= about.pop("written") <= TIME.epoch()
-    assert re.fullmatch(r"\d+\.\d+.*", about.pop("version"))
-    assert about == {
-        "title": "All\\x1b figs", "spider": "my spider/ü.1", "robot": "fig", "dry_run": 0,
-        "survey": 0, "parser": "KosterRobotParser", "finished": "finished", "lost": 0,
-        "compared": 1, "reading": "draft",
-    }  # fmt: skip
-
-
-@pytest.mark.promise("docs/report.md", "was anything fetched that should not have been?")
 @pytest.mark.parametrize(
     ("settings", "robots", "exempt", "answer"),
     [
@@ -158,7 +109,6 @@ async def test_what_was_sent_that_is_forbidden_changes_the_answer(
     assert (told in made) is bool(forbidden)
 
 
-@pytest.mark.promise("docs/report.md", "data that cannot be written: one warning")
 async def test_what_could_not_be_written_is_written_later(
     crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,45 +140,3 @@ async def test_what_could_not_be_written_is_written_later(
         " I/O error. The crawl goes on and tries again. Until then, counts are kept in memory, for"
         " 10,000 sites at most. This is logged once. Free space, or make the folder writable"
     )
-
-
-async def test_where_the_page_is_made_of_is_said(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    site, gate = server.site(), server.gate()
-    site.robots = Reply(404, gate=gate)
-    page = tmp_path / "file" / "page.html"
-    running = crawl.start(urls=site.urls(1), settings={"KOSTER_REPORT": str(page)})
-    await crawl.until(lambda: site.asked("/robots.txt"))
-    page.parent.rmdir()
-    page.parent.write_text("in the way")
-    gate.open()
-    result = await running.result()
-    database = database_of(result.crawler)
-    [said] = result.logged(logging.WARNING, REPORT)
-    assert said.startswith(f"The page of the report cannot be written ({page}): ")
-    end = f". The counts are in {database}: run scrapy robots report to make the page"
-    assert said.endswith(end)
-
-
-def copies_shown(config: Config, monkeypatch: pytest.MonkeyPatch) -> list[Copy | None]:
-    """Return the copies on the page for a stored site, another site, and none."""
-    found: list[Copy | None] = []
-
-    def write_page(*_: str, copies: Callable[[str], Copy | None], against: str | None) -> None:
-        found.extend(map(copies, ("http://a.example", "http://b.example", "no site")))
-
-    monkeypatch.setattr("scrapy_koster.report.page.write_page", write_page)
-    write_report(crawler_of(), config, "data", "page")
-    return found
-
-
-@pytest.mark.promise("docs/report.md", "a stored file that has changed has no counts")
-def test_the_stored_file_of_a_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = str(tmp_path / "robots.sqlite3")
-    with closing(SQLiteStorage(path, robot="fig")) as storage:
-        storage.put(SITE, FILE)
-    config = Config.from_crawler(crawler_of(KOSTER_SQLITE_PATH=path))
-    assert copies_shown(config, monkeypatch) == [FILE, None, None]
-    Path(path).write_text("no database " * 100)
-    assert copies_shown(config, monkeypatch) == [None, None, None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from harness.reports import (
     row,
     sample,
     site_named,
-    written,
 )
 
 from scrapy_koster.protocol.exchange import digest_of
@@ -48,8 +46,6 @@ def show_all(page: Any, name: str) -> list[list[str]]:
     return found
 
 
-@pytest.mark.promise("docs/report.md", "sort a table")
-@pytest.mark.promise("docs/report.md", "filter a table")
 def test_each_table_sorts_by_each_column_and_filters(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     for name in tables(page):
@@ -77,20 +73,6 @@ def test_each_table_sorts_by_each_column_and_filters(page_file: Path, opened: Op
         assert "0 of" in page.locator(f"section[data-name={name}] [role=status]").text_content()
 
 
-@pytest.mark.promise("docs/report.md", "the URL keeps your view")
-def test_the_state_stands_in_the_fragment(page_file: Path, opened: Open) -> None:
-    page = opened(page_file)
-    page.fill("#q-sites", "site1")
-    sort_by(page, "sites", 0)
-    fragment = page.evaluate("location.hash")
-    before = rows(page, "sites")
-    again = opened(page_file, fragment)
-    assert rows(again, "sites") == before
-    assert again.input_value("#q-sites") == "site1"
-    assert [row[0] for row in before] == sorted(row[0] for row in before)
-
-
-@pytest.mark.promise("docs/report.md", "a site's details")
 def test_a_site_opened(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     site = site_named(1)
@@ -107,38 +89,6 @@ def test_a_site_opened(page_file: Path, opened: Open) -> None:
     page.keyboard.press("Escape")
     page.wait_for_url(lambda url: "site=" not in url)  # the page's policy forbids eval in a wait
     opened(page_file, f"#site={site}").wait_for_selector("dialog[open] table.file")
-
-
-@pytest.mark.promise("docs/report.md", "use the page with a keyboard")
-def test_by_keyboard_alone(page_file: Path, opened: Open) -> None:
-    page = opened(page_file)
-    page.locator("#q-rules").focus()
-    page.keyboard.type("site1")
-    for _ in range(20):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.tagName") == "A":
-            break
-    page.keyboard.press("Enter")
-    page.wait_for_selector("dialog[open]")
-    page.keyboard.press("Escape")
-    page.wait_for_selector("dialog:not([open])", state="attached")
-    page.locator("section[data-name=rules] thead button").first.focus()
-    page.keyboard.press("Enter")
-    assert page.locator("section[data-name=rules] thead th").first.get_attribute("aria-sort")
-
-
-@pytest.mark.promise("docs/report.md", "print the page")
-def test_print(page_file: Path, opened: Open, tmp_path: Path) -> None:
-    page = opened(page_file)
-    page.emulate_media(media="print")
-    for hidden in ("nav", "#q-sites", "td.minor"):
-        assert not page.locator(hidden).first.is_visible()
-    for shown in (".tile", "figure svg", "section[data-name=rules] tbody tr"):
-        assert page.locator(shown).first.is_visible()
-    page.pdf(path=tmp_path / "page.pdf", format="A4")
-    width = page.evaluate("document.documentElement.scrollWidth")
-    page.set_viewport_size({"width": 690, "height": 900})  # of A4 without margins
-    assert page.evaluate("document.documentElement.scrollWidth") <= 690 < width
 
 
 def test_without_javascript(page_file: Path, opened: Open) -> None:
@@ -160,8 +110,6 @@ def test_axe_finds_nothing(page_file: Path, opened: Open, scheme: str, width: in
     assert_accessible(page)
 
 
-@pytest.mark.promise("docs/report.md", "four questions")
-@pytest.mark.promise("docs/report.md", "the tables")
 def test_the_first_screen_answers_in_this_order(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     questions = page.locator(".answers h2").all_inner_texts()
@@ -183,21 +131,6 @@ def test_the_first_screen_answers_in_this_order(page_file: Path, opened: Open) -
     assert tables(page) == ["why", "closed", "rules", "starts", "hazards", "looser", "sites"]
 
 
-@pytest.mark.promise("docs/report.md", "export a table as CSV")
-def test_a_table_is_exported(page_file: Path, opened: Open, tmp_path: Path) -> None:
-    page = opened(page_file)
-    page.fill("#q-rules", "site1")
-    with page.expect_download() as download:
-        page.locator("section[data-name=rules]").get_by_role("button", name="Export CSV").click()
-    assert download.value.suggested_filename == "rules.csv"
-    download.value.save_as(tmp_path / "rules.csv")
-    with (tmp_path / "rules.csv").open(newline="") as lines:
-        head, *found = list(csv.reader(lines))
-    assert head == ["refused", "site", "line", "text", "sample"]
-    assert found == rows(page, "rules")
-    page.locator("section[data-name=hazards]").get_by_role("button", name="Export CSV").focus()
-
-
 HOSTILE = (
     "</script><script>alert(1)</script>",
     "<img src=x onerror=alert(2)>",
@@ -209,7 +142,6 @@ HOSTILE = (
 )
 
 
-@pytest.mark.promise("docs/report.md", "one HTML file that loads no other")
 def test_hostile_text_does_nothing(tmp_path: Path, opened: Open) -> None:
     tally = Tally()
     for n, text in enumerate(HOSTILE):
@@ -234,16 +166,3 @@ def test_hostile_text_does_nothing(tmp_path: Path, opened: Open) -> None:
         page.keyboard.press("Escape")
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 2
-
-
-def test_compared(tmp_path: Path, opened: Open) -> None:
-    before = every_kind()
-    row(before, "http://closed.example")["outcome"] = 1
-    row(before, "http://gone.example")["outcome"] = 1
-    refused(before, site_named(7), 9, "Disallow: /old", 1)
-    old = written(tmp_path / "old.sqlite3", before)
-    page = opened(page_of(tmp_path, every_kind(), against=str(old)))
-    assert ["http://closed.example", "closed", "obeyed", "restricted"] in rows(page, "changes")
-    assert [site_named(7), "9", "Disallow: /old", "1", ""] in rows(page, "changed_rules")
-    counts = page.locator("#compared .tile").all_inner_texts()
-    assert sorted(text.split("\n")[-1] for text in counts) == ["0"] * 4 + ["1"] * 3

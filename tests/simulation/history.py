@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import count
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from scrapy_koster.crawl.parking.redis_queues import REST_SECS
-from simulation.fakeredis import Data
 from simulation.ledger import Ledger
 from simulation.loop import Clock
 from simulation.plan import Plan, settings
 from simulation.process import Process
-from simulation.queues import JobDir, numbers_in_redis
 from simulation.store import Disk
 from simulation.watch import Watch
 from simulation.web import Web
@@ -28,13 +22,10 @@ from simulation.web import Web
 # Until then things happen; after that each crawl has so long to end.
 _TROUBLE_SECS = 100.0
 _CALM_SECS = 1000.0
-_RUNS = 4
 _STEPS = 200_000
 # By chance a process gets no time for so long, at most.
 _STALL_CHANCE = 0.03
 _STALL_SECS = 10.0
-# It may take so long to close a crawl.
-_LONG_SECS = 60.0
 
 _JUMPS = (-7 * 86400.0, -300.0, -30.0, 30.0, 300.0, 7 * 86400.0)
 
@@ -42,8 +33,8 @@ _JUMPS = (-7 * 86400.0, -300.0, -30.0, 30.0, 300.0, 7 * 86400.0)
 class History:
     """All that follows from one seed."""
 
-    stood_still_at = -1000.0
     burying = _is_in_step = False
+    clocks_are_right = True
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -52,21 +43,15 @@ class History:
         self.told: list[tuple[float, str, str, str]] = []
         self.watch = Watch(self)
         self.ledger = Ledger(self)
-        kinds = ("memory", "memory", "memory", "jobdir", "redis", "redis")
-        self.queue_kind = chance.choice(kinds)
-        self.queue = chance.choice(("PriorityQueue", "PriorityQueue", "FifoQueue", "LifoQueue"))
-        self.defers = self.queue_kind != "memory" or chance.random() < 0.85
+        self.defers = chance.random() < 0.85
         """Whether the scheduler is ours; without it requests wait in place."""
-        chance.random()  # so that the seeds stay the same histories
-        """Whether memory has room for few of those that wait: the others are in a file."""
-        workers = 1 if self.queue_kind == "jobdir" else chance.choice((1, 2, 2, 3))
+        workers = chance.choice((1, 2, 2, 3))
         self.shares = workers > 1 or chance.random() < 0.6
         """Whether the storage is shared, and in a thread."""
         self.settings, self.koster = settings(chance)
-        _, self.sockets = chance.choice((2, 4)), chance.choice((2, 3, 8))
+        self.sockets = chance.choice((2, 3, 8))
         self.disk = Disk(self.clock, chance, own_clock=chance.random() < 0.5)
-        self.redis = Data(self.clock, chance)
-        # Of a chance of its own: the other seeds stay what they were.
+        # Each has a chance of its own.
         self.paced = seed % 4 == 3 and self.defers
         delays = Random(f"{seed} delays") if self.paced else None
         if self.paced:
@@ -74,17 +59,10 @@ class History:
             self.koster["KOSTER_CRAWL_DELAY_MAX_SECS"] = delays.choice((1, 60)) if delays else 60
         self.slots = Random(f"{seed} slots") if seed % 8 == 7 else None
         """Makes up for how long a page waits in its slot before it is sent."""
-        # Of these two as well.
-        users = Random(f"{seed} user")
-        is_odd = seed % 10 in (3, 8)
-        self.user = users if is_odd and users.random() < 0.7 else None
+        self.user = Random(f"{seed} user") if seed % 10 in (3, 8) else None
         """Makes up when somebody pauses a crawl."""
-        liar = Random(f"{seed} lies")
-        self._liar = liar if is_odd and self.shares and liar.random() < 0.7 else None
-        self.batches = seed % 10 in (4, 8, 9)
-        """Whether the storage gets calls that wait in one message."""
         self._stalls = Random(f"{seed} stalls") if seed % 10 in (1, 7) else None
-        self._redis_chance = Random(f"{seed} redis")
+        self._troubles = chance.choice((0, 0, 1, 2, 4))
         ahead = Random(f"{seed} ahead")
         self.first, self.waiting = ahead.choice((1, 3, 100)), ahead.choice((2, 100, 100))
         """How many sites may wait for their first answer, and for any, before more are taken."""
@@ -93,11 +71,24 @@ class History:
         self.processes: list[Process] = []
         self._numbers = count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self._folder: Path | None = None
-        self._jobdir: JobDir | None = None
         self._steps = 0
         self._horizon = _TROUBLE_SECS + _CALM_SECS
         self._workers = workers
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether time may pass between two readings of the clock."""
+        return self._stalls is not None
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether something befalls the storage or a process."""
+        return self._troubles > 0 or self.stands_still
+
+    @property
+    def is_quiet_fleet(self) -> bool:
+        """Whether all processes always know what the storage has."""
+        return self.shares and not self.is_troubled
 
     # Running.
 
@@ -108,13 +99,11 @@ class History:
             self._begin()
             while self._go_on():
                 pass
-            self.ledger.sum_up(self._durable())
+            self.ledger.sum_up()
         finally:
             for process in self.processes:
                 self._bury(process)
             asyncio._set_running_loop(before)
-            if self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
         self._check()
 
     def _check(self) -> None:
@@ -122,28 +111,18 @@ class History:
             raise self.watch.found
 
     def _begin(self) -> None:
-        if self.queue_kind == "jobdir":
-            self._folder = Path(tempfile.mkdtemp(prefix="simulated-"))
-            self._jobdir = JobDir(self._folder, self.chance)
         for number in range(self._workers):
             wait = self.chance.choice((0.0, 0.0, 1.0, 10.0))
             self.at(wait, partial(self._spawn, number))
         self._trouble()
 
-    def _spawn(self, share: int | None) -> None:
-        start = [] if share is None else self.plan.start(share, self._workers)
-        process = Process(
-            self, f"p{len(self.processes)}", start=start, jobdir=self._jobdir, share=share
-        )
+    def _spawn(self, share: int) -> None:
+        start = self.plan.start(share, self._workers)
+        process = Process(self, f"p{len(self.processes)}", start=start)
         self.processes.append(process)
         self.tell(process, "begins", "")
         asyncio._set_running_loop(process.loop)
         process.begin()
-
-    def _spawn_again(self, share: int | None) -> None:
-        """Start it anew, unless somebody has: a JOBDIR is for one process at a time."""
-        if self.queue_kind != "jobdir" or all(each.ended for each in self.processes):
-            self._spawn(share)
 
     def _go_on(self) -> bool:
         """Do the next thing; return whether there is more."""
@@ -162,7 +141,7 @@ class History:
                 said = f"{names} after {clock.now} s; next at {when}"
                 self.watch.broken("each crawl ends", None, said)
                 self._check()
-            return self._next_run()
+            return False
         clock.now = when
         return True
 
@@ -196,7 +175,8 @@ class History:
             if process.ran and process.paused_until <= self.clock.now:
                 process.ran = False
                 asyncio._set_running_loop(process.loop)
-                self.watch.rest(process)
+                if not self.is_troubled and process.is_open and not process.is_paused_by_user:
+                    self.watch.rest(process, self.ledger.waiting(process))
                 if process.ended and not process.dead and not process.checked:
                     self._crawl_ended(process)
         self._check()
@@ -208,14 +188,8 @@ class History:
         if process.main.exception() is not None:
             self.watch.broken("each crawl ends", process, repr(process.main.exception()))
         self.watch.ended(process)
-        if process.stopped and self.queue_kind == "memory":
-            why = "it was in memory when the crawl was stopped"
-        elif self.clock.now - process.journal_failed_at <= _LONG_SECS:
-            why = "Redis failed when the crawl ended"
-        else:
-            why = ""
         if self.watch.found is None:
-            self.ledger.left(process, set(self._durable()), why)
+            self.ledger.gone(process, "the crawl was stopped" if process.stopped else "")
 
     def _next(self) -> float | None:
         times = [self._events[0][0]] if self._events else []
@@ -233,20 +207,20 @@ class History:
 
     def _trouble(self) -> None:
         chance = self.chance
-        for _ in range(chance.choice((0, 0, 1, 2, 4))):
+        for _ in range(self._troubles):
             when = chance.random() * chance.choice((2.0, 10.0, 30.0, _TROUBLE_SECS))
             what = chance.choice((self._fault, self._fault, self._attack))
             self.at(when, what)
-        for made_up, befalls in ((self.user, self._pause_by_user), (self._liar, self._lie)):
-            if made_up is not None:
-                for _ in range(made_up.choice((1, 2, 4))):
-                    self.at(made_up.random() * made_up.choice((5.0, 30.0, _TROUBLE_SECS)), befalls)
+        if (user := self.user) is not None:
+            for _ in range(user.choice((1, 2, 4))):
+                when = user.random() * user.choice((5.0, 30.0, _TROUBLE_SECS))
+                self.at(when, self._pause_by_user)
 
     def _fault(self) -> None:
-        """Something befalls the storage, or the Redis of the queue."""
+        """Something befalls the storage."""
         chance = self.chance
         secs = chance.choice((0.5, 5.0, 40.0))
-        match chance.choice(("fail", "fail", "lag", "forget", "redis")):
+        match chance.choice(("fail", "fail", "lag", "forget")):
             case "fail":
                 self._set(self.disk, "failing", True, secs, False)
             case "lag":
@@ -254,22 +228,6 @@ class History:
             case "forget":
                 self.tell(None, "the storage forgets", "")
                 self.disk.forget()
-            case "redis":
-                self._redis_fails(secs)
-
-    def _redis_fails(self, secs: float) -> None:
-        match self._redis_chance.choice(("away", "away", "unanswered", "refuses", "forgets")):
-            case "forgets":
-                self.tell(None, "Redis forgets", "")
-                self.redis.forget()
-                self.ledger.forgotten()
-            case how:
-                self._set(self.redis, "failing", how, secs, "")
-
-    def _lie(self) -> None:
-        """What the storage answers is wrong."""
-        assert self._liar is not None
-        self._set(self.disk, "lies", self._liar, self._liar.choice((0.5, 5.0, 40.0)), None)
 
     def _pause_by_user(self) -> None:
         """Somebody pauses a crawl, and has it go on later."""
@@ -294,15 +252,12 @@ class History:
         stalls = self._stalls
         if stalls is None or not self._is_in_step or stalls.random() >= _STALL_CHANCE:
             return
-        decided = [moment - process.wall() for moment in process.moments()]
-        secs = stalls.choice([0.001, 0.03, *(secs for secs in decided if 0 < secs < _STALL_SECS)])
+        secs = stalls.choice((0.001, 0.03, _STALL_SECS * stalls.random()))
         self.tell(process, f"stands still for {secs} s", "")
-        self.clock.now += secs + 0.001
-        self.stood_still_at = self.clock.now
+        self.clock.now += secs
 
     def _set(self, where: Any, name: str, value: Any, secs: float, after: Any) -> None:
-        said = "true" if name == "lies" else value
-        self.tell(None, f"{type(where).__name__} {name} = {said} for {secs} s", "")
+        self.tell(None, f"the storage: {name} = {value} for {secs} s", "")
         setattr(where, name, value)
         self.at(self.clock.now + secs, lambda: setattr(where, name, after))
 
@@ -325,40 +280,22 @@ class History:
                 secs = chance.choice((2.0, 12.0, 40.0, 90.0))
                 self.tell(process, f"is paused for {secs} s", "")
                 process.paused_until = self.clock.now + secs
-                process.disturbed_at = process.paused_until
+                # It may go on between what it allowed and what it sends.
+                self.clocks_are_right = False
             case "jump":
                 process.offset += chance.choice(_JUMPS)
-                process.disturbed_at = max(process.disturbed_at, self.clock.now)
+                self.clocks_are_right = False
                 self.tell(process, f"has its clock at {process.offset:+}", "")
 
     def _kill(self, process: Process) -> None:
         if process.ended:
             return
         self.tell(process, "is killed", "")
-        parked = self._written(process)
         process.die()
-        again = self._jobdir.killed() if self._jobdir is not None else set()
-        durable = set(self._durable())
-        lost = self.ledger.killed(process, durable, again, parked)
-        for number in sorted(parked & set(lost)):
-            self.watch.broken("no request that is parked is lost", process, f"request {number}")
+        self.ledger.gone(process, f"it was in the memory of {process.name}")
         self._bury(process)
-        if self.queue_kind != "memory" and self.chance.random() < 0.7:
-            wait = self.chance.choice((0.0, 3.0, 50.0))
-            share = process.share
-            self.at(self.clock.now + wait, lambda: self._spawn_again(share))
 
     # Looking back.
-
-    def _written(self, process: Process) -> set[int]:
-        """Return what has been parked, and must have been written."""
-        scheduler = process.scheduler
-        if not self.defers or scheduler is None or self.queue_kind == "memory":
-            return set()
-        after = -1.0
-        if self.queue_kind == "redis":
-            after = max(self.redis.forgot_at, process.journal_failed_at + REST_SECS)
-        return self.ledger.parked(process, after=after)
 
     def _bury(self, process: Process) -> None:
         """End what is left of a process, so that nothing of it stirs any more."""
@@ -377,23 +314,6 @@ class History:
         self.burying = False
         process.loop.clear()
 
-    def _durable(self) -> Iterator[int]:
-        if self.queue_kind == "redis":
-            yield from numbers_in_redis(self.redis)
-        elif self._jobdir is not None:
-            yield from self._jobdir.numbers_queued()
-            yield from self._jobdir.numbers_parked()
-
-    def _next_run(self) -> bool:
-        """Begin the next run, if a queue that survives has something for one."""
-        if self.queue_kind == "memory" or len(self.processes) >= _RUNS + self._workers:
-            return False
-        if not set(self._durable()) and self.processes:
-            return False
-        self._horizon = max(self._horizon, self.clock.now + _CALM_SECS)
-        self._spawn(0 if self.queue_kind == "jobdir" else None)
-        return True
-
     def went_wrong(self, said: str) -> None:
         """An error was logged."""
         if not self.burying:
@@ -406,12 +326,10 @@ class History:
 
     def counts(self) -> Counter[str]:
         """Return how many of what there was."""
-        counted = Counter(what.split(" for ")[0] for _, _, what, _ in self.told)
-        counted[f"histories of {self.queue_kind}"] = 1
-        return counted
+        return Counter(what.split(" for ")[0] for _, _, what, _ in self.told)
 
     def described(self) -> str:
         return (
-            f"queue: {self.queue_kind}, workers: {self._workers}, defers: {self.defers}, storage"
+            f"workers: {self._workers}, defers: {self.defers}, storage"
             f" shared: {self.shares}, {self.settings} {self.koster}"
         )

@@ -8,7 +8,6 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -23,7 +22,6 @@ from simulation.watch import Broken
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_FAST = "/dev/shm"
 _CRAWL = "scrapy_koster.crawl"
 _LOOKS_UP = "fetching.fetcher"
 TOKENS = ("fetching.storage_calls",)
@@ -100,8 +98,6 @@ def machine() -> Iterator[Machine]:
         threads = patch(f"{_CRAWL}.fetching.storage_calls.Threads", SimulatedThreads)
         stack.enter_context(threads)
         stack.enter_context(patch("threading.Thread.start", _no_thread))
-        if Path(_FAST).is_dir():
-            stack.enter_context(patch("tempfile.tempdir", _FAST))
         for logger in loggers:
             stack.enter_context(patch.object(logger, "level", logging.ERROR))
             stack.enter_context(patch.object(logger, "handlers", [errors]))

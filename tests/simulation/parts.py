@@ -86,7 +86,7 @@ class _Slot:
 
 
 class Scraper:
-    """Calls the spider, and has pipelines download."""
+    """Calls the spider."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -117,33 +117,9 @@ class Scraper:
     def _scrape(self, result: Response | Failure, request: Request, done: Deferred[None]) -> None:
         process = self._process
         process.history.ledger.ended(request, process, result)
-        downloads: list[Request] = []
         if isinstance(result, Response):
-            node = process.history.plan.nodes[request.meta["n"]]
-            for link in node.links:
+            for link in process.history.plan.nodes[request.meta["n"]].links:
                 self._crawler.engine.crawl(link.request())
-            downloads = [picture.request() for picture in node.pictures]
-        if downloads:
-            process.loop.create_task(self._pipeline(downloads, request, done))
-        else:
-            self._scraped(request, done)
-
-    async def _pipeline(
-        self, downloads: list[Request], request: Request, done: Deferred[None]
-    ) -> None:
-        ledger = self._process.history.ledger
-        for each in downloads:
-            if self._process.dead:  # it was killed before it came to this one
-                return
-            ledger.found(each, request)
-            ledger.accepted(each, self._process)
-            ledger.handed_out(each, self._process)
-            result: Any
-            try:
-                result = await self._crawler.engine.download_async(each)
-            except Exception:  # noqa: BLE001  # what a download may end with
-                result = Failure()
-            ledger.ended(each, self._process, result)
         self._scraped(request, done)
 
     def _scraped(self, request: Request, done: Deferred[None]) -> None:

@@ -25,8 +25,6 @@ class Node:
     priority: int = 0
     wait: float = 0.0
     links: list[Node] = field(default_factory=list)
-    pictures: list[Node] = field(default_factory=list)
-    """What a pipeline downloads for it."""
 
     def request(self) -> Request:
         meta: dict[str, Any] = {"n": self.number}
@@ -44,25 +42,21 @@ class Plan:
         self.nodes: list[Node] = []
         roots = [self._node() for _ in range(max(1, requests // 2))]
         self.roots = list(roots)
-        pictures = chance.random() < 0.3
         while len(self.nodes) < requests:
             on = chance.choice(self.nodes[: len(roots) * 2])
-            if pictures and chance.random() < 0.3:
-                on.pictures.append(self._node(plain=True))
-            else:
-                on.links.append(self._node())
+            on.links.append(self._node())
 
     def _url(self) -> str:
         chance = self._chance
         path = chance.choice((*PREFIXES, "/e"))
         return f"http://{chance.choice(self._hosts)}{path}/{len(self.nodes)}"
 
-    def _node(self, *, plain: bool = False) -> Node:
+    def _node(self) -> Node:
         chance = self._chance
         node = Node(
             len(self.nodes),
             self._url(),
-            to=self._url() if chance.random() < 0.1 and not plain else None,
+            to=self._url() if chance.random() < 0.1 else None,
             priority=chance.choice((0, 0, 0, 1, -1)),
             wait=chance.choice((0.0, 0.0, 0.0, 0.0, 0.1, 2.0)),
         )

@@ -1,47 +1,31 @@
-"""The schedulers that are wrapped: in memory, on a disk, and that of scrapy-redis."""
+"""The scheduler that is wrapped: in memory."""
 
 from __future__ import annotations
 
-import pickle
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
 from heapq import heappop, heappush
 from itertools import count
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.core.scheduler import Scheduler
 from scrapy.dupefilters import BaseDupeFilter
-from scrapy.utils.request import request_from_dict
-from scrapy_redis.dupefilter import RFPDupeFilter
-from scrapy_redis.scheduler import Scheduler as RedisScheduler
-
-from simulation.fakeredis import PARKED
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from simulation.fakeredis import Data
     from simulation.process import Process
-
-_KEY = "crawl:requests"
 
 
 class Dupefilter(BaseDupeFilter):
     """Knows a request by the number that the ledger has it under."""
 
-    def __init__(self, seen: dict[Any, None]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._seen = seen
+        self._seen: set[tuple[int, str]] = set()
 
     def request_seen(self, request: Request) -> bool:
         by = (request.meta["n"], request.url)
-        if by in self._seen:
-            return True
-        self._seen[by] = None
-        return False
+        is_seen = by in self._seen
+        self._seen.add(by)
+        return is_seen
 
 
 class InMemory(Scheduler):
@@ -49,9 +33,9 @@ class InMemory(Scheduler):
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._queue: list[tuple[int, int, Any]] = []
+        self._queue: list[tuple[int, int, Request]] = []
         self._numbers = count()
-        self.df = Dupefilter({})
+        self.df = Dupefilter()
 
     @classmethod
     def from_crawler(cls, crawler: Any) -> InMemory:
@@ -73,130 +57,12 @@ class InMemory(Scheduler):
         if self._process.dead or (not request.dont_filter and self.df.request_seen(request)):
             return False
         self._process.history.ledger.accepted(request, self._process)
-        self._push(-request.priority, request)
+        heappush(self._queue, (-request.priority, next(self._numbers), request))
         return True
-
-    def _push(self, priority: int, request: Any) -> None:
-        heappush(self._queue, (priority, next(self._numbers), request))
-
-    def next_request(self) -> Request | None:
-        return heappop(self._queue)[-1] if self._queue else None
-
-
-class JobDir:
-    """What is on a disk between two runs of a crawl."""
-
-    def __init__(self, folder: Path, chance: Random) -> None:
-        self.folder = folder
-        self._chance = chance
-        self.queue: list[tuple[int, int, bytes]] = []
-        self.numbers = count()
-        self.seen: dict[Any, None] = {}
-        self.popped: list[tuple[int, int, bytes]] = []
-
-    def killed(self) -> set[Any]:
-        """Have Scrapy's own queue and dupefilter miss what they did last; return what it is of."""
-        again: set[Any] = set()
-        if self._chance.random() < 0.5:
-            for row in self.popped[-self._chance.randrange(1, 8) :]:
-                heappush(self.queue, row)
-                again.add(named(row[-1]))
-        if self._chance.random() < 0.5:
-            for by in list(self.seen)[-self._chance.randrange(1, 8) :]:
-                del self.seen[by]
-                again.add(by)
-        self.popped.clear()
-        return again
-
-    def numbers_parked(self) -> Iterator[Any]:
-        path = self.folder / "koster-parked.sqlite3"
-        if not path.exists():
-            return
-        with closing(sqlite3.connect(path)) as connection:
-            for (data,) in connection.execute("SELECT request FROM parked"):
-                yield number_of(data)
-
-    def numbers_queued(self) -> Iterator[Any]:
-        return (number_of(row[-1]) for row in self.queue)
-
-
-class OnDisk(InMemory):
-    """As Scrapy's scheduler with a JOBDIR; each push is there for the next run."""
-
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        assert process.jobdir is not None
-        self._jobdir = process.jobdir
-        self._queue = self._jobdir.queue
-        self._numbers = self._jobdir.numbers
-        self.df = Dupefilter(self._jobdir.seen)
-
-    def close(self, reason: str) -> None:
-        self._jobdir.popped.clear()
-
-    def _push(self, priority: int, request: Request) -> None:
-        super()._push(priority, pickle.dumps(request.to_dict(spider=self.spider)))
 
     def next_request(self) -> Request | None:
         if not self._queue or self._process.dead:
             return None
-        row = heappop(self._queue)
-        self._jobdir.popped.append(row)
-        request = request_from_dict(pickle.loads(row[-1]), spider=self.spider)
+        request = heappop(self._queue)[-1]
         self._process.history.ledger.taken(request, self._process)
         return request
-
-
-class _RedisDupefilter(RFPDupeFilter):  # type: ignore[misc]
-    def request_fingerprint(self, request: Request) -> str:
-        return f"{request.meta['n']} {request.url}"
-
-
-class InRedis(RedisScheduler):  # type: ignore[misc]
-    """That of scrapy-redis, over the server that is simulated."""
-
-    @classmethod
-    def from_crawler(cls, crawler: Any) -> InRedis:
-        process: Process = crawler.process
-        scheduler = cls(
-            server=process.redis,
-            persist=True,
-            queue_key=_KEY,
-            queue_cls=f"scrapy_redis.queue.{process.history.queue}",
-            dupefilter=_RedisDupefilter(process.redis, "crawl:dupefilter"),
-        )
-        scheduler.process = process
-        return scheduler
-
-    def close(self, reason: str) -> None:
-        super().close(reason)
-        self.process.has_handed_back = True
-
-    def enqueue_request(self, request: Request) -> bool:
-        taken: bool = super().enqueue_request(request)
-        if taken:
-            self.process.history.ledger.accepted(request, None)
-        return taken
-
-    def next_request(self) -> Request | None:
-        request: Request | None = super().next_request()
-        if request is not None:
-            self.process.history.ledger.taken(request, self.process)
-        return request
-
-
-def named(data: bytes) -> tuple[Any, str]:
-    """Return the number and the URL of a request that was pickled."""
-    fields = pickle.loads(data)
-    return fields["meta"]["n"], fields["url"]
-
-
-def number_of(data: bytes) -> Any:
-    return named(data)[0]
-
-
-def numbers_in_redis(data: Data) -> Iterator[Any]:
-    """Return the numbers of the requests that are in the queue, or parked."""
-    for key, value in list(data.keys.items()):
-        if key == _KEY or PARKED in key:
-            yield from map(number_of, value)

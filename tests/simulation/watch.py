@@ -1,41 +1,34 @@
-"""What must hold, whatever happens: looked at after every step."""
+"""What must hold, whatever happens: requests at the sites, compared with the answers before."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.http import Response
-from twisted.python.failure import Failure as TwistedFailure
+from twisted.python.failure import Failure
 
-from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.fetching.lookahead import YOUNG_SECS
-from scrapy_koster.protocol.access import Copy, Failure, has_been, last_copy
-from scrapy_koster.protocol.step import waits
-from simulation.web import delay_of, forbids
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from simulation.web import delay_of, forbids, is_failure, life_of
 
 if TYPE_CHECKING:
-    from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.protocol.site import Site
     from simulation.history import History
+    from simulation.ledger import Entry
     from simulation.process import Process
 
-_BREAKER_SECS = 30.0
-_SKEW_SECS = 61.0
-# Beyond the time-out of a fetch, for which a claim lasts.
-_SPARE_SECS = 5.0
-_LATE_SECS = 0.1
 _EARLY_SECS = 1e-6
-# So long a call of the storage takes: what another has begun is known to it no sooner.
-_CALL_SECS = 0.02
-# So long Scrapy's engine takes to look again once it was paused.
-_HEARTBEAT_SECS = 5.0
-# A page may hang for so long, a host be locked by a process that is dead, and the storage take as
-# long again, before the next visit comes.
-_TURN_SECS = 200.0
+# So long a fresh copy may be asked for that is just about to expire.
+_SOON_SECS = 0.1
+# So long a process may not know its own last answer: its storage has to take it.
+_STORED_SECS, _STORED_LATE_SECS = 1.0, 45.0
+# The clocks of several machines differ.
+_SKEW_SECS = 61.0
+# Fetches that hang may be before this one.
+_IDLE_SECS = 60.0
 
 
 class Broken(AssertionError):
@@ -46,28 +39,41 @@ class Broken(AssertionError):
         self.invariant = invariant
 
 
-@dataclass
-class Flight:
-    """A site that is being asked by one process."""
+@dataclass(frozen=True)
+class Answer:
+    """What a robots.txt has answered to one process."""
 
     process: Process
-    since: float
-    is_covered: bool
-    """Whether the storage has it as this one's to ask."""
+    at: float
+    status: int
+    """0 if it failed, or led elsewhere."""
+    body: bytes = b""
+    life_secs: float = 0.0
+    is_direct: bool = True
+
+
+@dataclass(eq=False)
+class Flight:
+    """A request for a robots.txt that has not been answered."""
+
+    process: Process
+    url: str
+    led_from: set[str]
+    """The sites that have redirected this process to it."""
+
+    @property
+    def origins(self) -> set[str]:
+        return self.led_from | {origin_of(self.url)}
 
 
 @dataclass(eq=False)
 class Visit:
-    """A host was visited, as its server sees it."""
+    """A page of a host was requested."""
 
     process: Process
-    at: float
-    ended: float
-    """When it was answered, or given up; infinite until then."""
     delay: float
     """What the host asked for by what was known."""
-    is_alone: bool
-    """Whether its process keeps delays by itself: the storage has failed for too long."""
+    ended: float = math.inf
 
 
 class Watch:
@@ -76,13 +82,14 @@ class Watch:
     def __init__(self, history: History) -> None:
         self._history = history
         self.found: Broken | None = None
-        self._flights: dict[Site, list[Flight]] = {}
-        self._visited: dict[str, Visit] = {}
-        self._led: set[tuple[Process, str]] = set()
-        """Where a robots.txt has led on its host: to the same visit."""
-        self._served: dict[str, set[tuple[int, bytes]]] = {}
-        self._differed_at = -1000.0
-        """When a process last asked while a clock was wrong: it may have taken another's claim."""
+        self._flights: list[Flight] = []
+        self._led: dict[tuple[Process, str], set[str]] = {}
+        self._answers = defaultdict[str, list[Answer]](list)
+        self._bodies: dict[str, bytes] = {}
+        """The files, by their ETags."""
+        self._asked_at: dict[str, float] = {}
+        self._visits: dict[str, Visit] = {}
+        self._refused = defaultdict["Process", int](int)
 
     @property
     def _now(self) -> float:
@@ -93,315 +100,173 @@ class Watch:
             who = "" if process is None else f"{process.name}: "
             self.found = Broken(invariant, f"{who}{seen}")
 
-    # What is fetched.
+    # Requests for a robots.txt.
 
-    def received(self, process: Process, request: Request, response: Response) -> None:
-        self._history.tell(process, f"is answered {response.status}", request)
-        if urlsplit(request.url).path.endswith(".txt"):
-            body = response.body if response.status == 200 else b""
-            self._served.setdefault(request.url, set()).add((response.status, body))
-            leads_to = (response.headers.get("Location") or b"").decode()
-            if _origin(leads_to) == _origin(request.url):
-                self._led.add((process, leads_to))
+    def asks(self, process: Process, request: Request) -> Flight:
+        """*process* sends a request for a robots.txt, or where one has led."""
+        url = request.url
+        self._history.tell(process, "asks", url)
+        flight = Flight(process, url, self._led.pop((process, url), set()))
+        if not flight.led_from:
+            self._asks_a_site(flight)
+        self._flights.append(flight)
+        return flight
+
+    def _asks_a_site(self, flight: Flight) -> None:
+        process, origin = flight.process, origin_of(flight.url)
+        self._asked_at[origin] = self._now
+        for other in self._flights:
+            is_alone = other.process is process or self._history.is_quiet_fleet
+            if other.url == flight.url and not other.led_from and is_alone:
+                said = f"{flight.url}, by {other.process.name} too"
+                self.broken("a site is asked once at a time", process, said)
+        if self._history.is_quiet_fleet:
+            for answer in self._answers[origin]:
+                is_kept = answer.is_direct and self._now < answer.at + answer.life_secs - _SOON_SECS
+                if is_kept and self._now > answer.at + _STORED_SECS:
+                    said = f"{flight.url}: {answer}"
+                    self.broken("a fresh copy is not fetched again", process, said)
+
+    def asked(self, flight: Flight, request: Request, response: Response | None) -> None:
+        """It has been answered, or was given up."""
+        self._flights.remove(flight)
+        process, now = flight.process, self._now
+        if response is not None:
+            self._history.tell(process, f"is answered {response.status}", request)
+        for origin in flight.origins:
+            self._asked_at[origin] = now
+        answer = Answer(process, now, 0)
+        if response is not None and response.status == 302:
+            target = (response.headers.get("Location") or b"").decode()
+            self._led.setdefault((process, target), set()).update(flight.origins)
+        elif response is not None and not is_failure(response.status):
+            answer = self._answer(flight, request, response)
+        for origin in flight.origins:
+            self._answers[origin].append(answer)
+
+    def _answer(self, flight: Flight, request: Request, response: Response) -> Answer:
+        status, body = response.status, response.body if response.status == 200 else b""
+        tag = (response.headers.get("ETag") or b"").decode()
+        if status == 304:
+            tag = (request.headers.get("If-None-Match") or b"").decode()
+            if tag not in self._bodies:
+                return Answer(flight.process, self._now, 0)
+            status, body = 200, self._bodies[tag]
+        elif tag:
+            self._bodies[tag] = body
+        life = life_of(status, response.headers, self._history.koster)
+        return Answer(flight.process, self._now, status, body, life, not flight.led_from)
+
+    def _known(self, process: Process, origin: str) -> list[Answer]:
+        """Return the answers that *process* may go by: its last one, and those after it."""
+        shares, late = self._history.shares, self._history.is_troubled
+        settled = self._now - (_STORED_LATE_SECS if late else _STORED_SECS)
+        found = [each for each in self._answers[origin] if shares or each.process is process]
+        own = [
+            each.at
+            for each in found
+            if each.process is process and each.is_direct and each.status and each.at < settled
+        ]
+        return [each for each in found if each.at >= max(own, default=-1.0)]
+
+    def _forbids(self, answer: Answer, path: str) -> bool:
+        if not answer.status:
+            return bool(self._history.koster["KOSTER_UNAVAILABLE"] != "allow")
+        return forbids(answer.status, answer.body, path)
+
+    # Pages.
 
     def page(self, process: Process, request: Request) -> None:
-        """A page is fetched: is it allowed by what this process knows?"""
+        """A page was allowed: by a copy that is fresh by clocks that are right?"""
         self._history.tell(process, "fetches", request)
-        if process.dead:
-            return
-        state = process.states.get(_origin(request.url))
-        why = "its site is not known" if state is None else self._forbidden(process, state, request)
-        if why:
-            self.broken("nothing is fetched that is not allowed", process, f"{request}: {why}")
+        if self._history.clocks_are_right and not process.dead:
+            old = self._history.koster["KOSTER_STALE_IF_ERROR_SECS"] + _SKEW_SECS
+            fresh = [
+                each
+                for each in self._known(process, origin_of(request.url))
+                if not each.status or self._now <= each.at + each.life_secs + old
+            ]
+            self._allowed(process, request, fresh)
 
     def sent(self, process: Process, request: Request) -> None:
-        """A page or a robots.txt is sent, which may be long after it was allowed."""
-        state = process.states.get(_origin(request.url))
-        is_page = not urlsplit(request.url).path.endswith(".txt")
-        if is_page and (state is None or self._last_forbids(process, request, state.known)):
-            self.broken("nothing is sent that a newer file forbids", process, f"{request}")
+        """A page is sent, which may be long after it was allowed."""
+        known = self._known(process, origin_of(request.url))
+        self._allowed(process, request, known)
         if self._history.paced:
-            self._visits(process, state, request)
+            self._visit(process, request, known)
 
-    def answered(self, process: Process, request: Request, at: float) -> None:
-        """What was sent has been answered *at* that time, or given up."""
-        visit = self._visited.get(_origin(request.url))
-        if visit is not None and visit.process is process:
-            visit.ended = min(visit.ended, at)
-
-    @staticmethod
-    def _last_forbids(process: Process, request: Request, known: Any) -> bool:
-        """Whether the last copy forbids it, unless its site has failed and is let through."""
-        is_open = process.sites.config.policy.unavailable.value == "allow"
-        copy = None if is_open and isinstance(known, Failure) else last_copy(known)
+    def _allowed(self, process: Process, request: Request, known: list[Answer]) -> None:
         path = urlsplit(request.url).path
-        return copy is not None and forbids(copy.status, copy.body, path)
+        if all(self._forbids(each, path) for each in known):
+            said = f"{request}: {known or 'nothing is known'}"
+            self.broken("nothing is fetched that is not allowed", process, said)
 
-    def _visits(self, process: Process, state: SiteState | None, request: Request) -> None:
-        """Something is sent: is it as long after the last as its host asks for?"""
-        host = _origin(request.url)
-        if (process, request.url) in self._led:
-            if (visit := self._visited.get(host)) and visit.process is process:
-                visit.ended = math.inf
+    def _visit(self, process: Process, request: Request, known: list[Answer]) -> None:
+        host = origin_of(request.url)
+        most = self._history.koster["KOSTER_CRAWL_DELAY_MAX_SECS"]
+        visit = Visit(process, min(most, min((delay_of(each.body) for each in known), default=0.0)))
+        last = self._visits.get(host)
+        self._visits[host] = visit
+        if last is None or not (last.process is process or self._history.is_quiet_fleet):
             return
-        if urlsplit(request.url).path.endswith(".txt") and not self._remembers(process, state):
-            state = None
-        copy = None if state is None else last_copy(state.known)
-        delay = 0.0 if copy is None else delay_of(copy.body)
-        delay = min(delay, self._history.koster["KOSTER_CRAWL_DELAY_MAX_SECS"])
-        last = self._visited.get(host)
-        limit = self._history.koster["KOSTER_DEFER_LIMIT_SECS"]
-        store = process.store
-        is_alone = self._now - store._visits_fail_since >= limit
-        self._visited[host] = Visit(process, self._now, math.inf, delay, is_alone)
-        if last is None or not min(delay, last.delay):
+        wanted, gap = min(last.delay, visit.delay), self._now - last.ended
+        if wanted and gap < wanted - _EARLY_SECS and not self._history.stands_still:
+            said = f"{request}: {gap} s after the last page, of {wanted} s"
+            self.broken("no visit is early", process, said)
+
+    def answered(self, process: Process, request: Request) -> None:
+        """A page has been answered, or given up."""
+        visit = self._visits.get(origin_of(request.url))
+        if visit is not None and visit.process is process:
+            visit.ended = min(visit.ended, self._now)
+
+    def ends(self, process: Process, request: Request, failure: Failure) -> None:
+        """A request ends in its errback: is that what an answer says?"""
+        if failure.check(RobotsForbidden, RobotsUnavailable):
+            self._refused[process] += 1
+        if not failure.check(RobotsForbidden):
             return
-        if self._history.stood_still_at >= last.at - last.delay:  # perhaps just before it was sent
-            return
-        ended = last.ended
-        if last.process is not process and self._has_outlasted(last):
-            ended = min(ended, last.at)
-        early = min(delay, last.delay) - (self._now - ended)
-        if early <= _EARLY_SECS:
-            return
-        if last.process is process or not (is_alone or self._may_be_early(process, last)):
-            self.broken("no visit is early", process, f"{request}: {early} s after {last}")
-
-    @staticmethod
-    def _remembers(process: Process, state: SiteState | None) -> bool:
-        """Whether a site is in memory: the robots.txt of another may redirect to one that is not,
-        and was never met as far as the process knows.
-        """
-        return state is not None and state in list(process.sites.records)
-
-    @staticmethod
-    def _has_outlasted(last: Visit) -> bool:
-        """Whether the lock of a visit may have run out before the visit ended."""
-        process = last.process
-        return process.dead or max(process.outlasted_at, process.failed_at) > last.at
-
-    def _may_be_early(self, process: Process, last: Visit) -> bool:
-        """Whether another process may not have known of the last visit."""
-        history = self._history
-        disk = history.disk
-        trouble = max(disk.forgot_at, disk.lagged_at, disk.slow_until)
-        return (
-            not history.shares
-            or last.is_alone
-            or trouble > last.at - last.delay - _SPARE_SECS
-            or self._clocks_differ(process, last.process)
-        )
-
-    def _forbidden(self, process: Process, state: SiteState, request: Request) -> str:
-        wall = process.wall()
-        policy, known = process.sites.config.policy, state.known
-        copy, until = known, math.inf
-        if isinstance(known, Failure):
-            copy, until = known.stale, -math.inf
-            if copy is not None:  # it may be fresh by a clock that is behind
-                until = copy.expires + policy.stale_if_error_secs
-                if not has_been(copy.fetched, wall):  # and says nothing by one that is far ahead
-                    until = -math.inf
-            if policy.unavailable.value == "allow" and not known.is_defect and wall > until:
-                return ""
-        if not isinstance(copy, Copy):
-            return f"no file is known: {known}"
-        until = min(until, copy.expires) if known is copy else until
-        if wall > until + 1 and process.outlasted_at < self._now:
-            return f"the copy ran out {wall - until} s ago"
-        if (copy.status, copy.body) not in self._served.get(copy.url, ()):
-            return f"no site has ever answered that: {copy}"
-        if forbids(copy.status, copy.body, urlsplit(request.url).path):
-            return f"the file forbids it: {copy.status} {copy.body!r}"
-        return ""
-
-    def refused(self, process: Process, request: Request, failure: TwistedFailure) -> None:
-        """A request was refused: is that what is known?"""
-        if not failure.check(RobotsForbidden) or failure.check(RobotsUnavailable):
-            return
-        state = process.states.get(_origin(request.url))
-        copy, path = state and state.known, urlsplit(request.url).path
-        if isinstance(copy, Copy) and not forbids(copy.status, copy.body, path):
-            self.broken("nothing is refused that is allowed", process, f"{request} {copy}")
-
-    # One flight a site.
-
-    def asks(self, process: Process, site: Site) -> None:
-        """*process* begins to ask *site*."""
-        self._history.tell(process, "asks", site)
-        if process.dead:
-            return
-        if process.slot is None or process.slot.closing is not None:
-            self.broken("a crawl that closes asks no site", process, f"{site}")
-        self._led = {
-            (by, url) for by, url in self._led if by is not process or _origin(url) != str(site)
-        }
-        flights = self._flights.setdefault(site, [])
-        flights[:] = [each for each in flights if not each.process.dead]
-        if any(each.process is process for each in flights):
-            self.broken("a site is asked once at a time", process, f"{site} by itself")
-        if self._clocks_differ():
-            self._differed_at = self._now
-        covered = not self._history.shares or self._is_its_own(process, site)
-        if not covered and not self._may_be_uncovered(process):
-            self.broken("a site is asked by whose claim it is", process, f"{site}")
-        for other in flights:
-            if covered and other.is_covered and not self._ran_out(other) and self._history.shares:
-                self.broken(
-                    "a site is asked once at a time", process, f"{site}, {other.process.name} too"
-                )
-        flights.append(Flight(process, self._now, covered))
-
-    def _is_its_own(self, process: Process, site: Site) -> bool:
-        return self._history.disk.holds(site, process.store._owner, process.wall())
-
-    def _may_be_uncovered(self, process: Process) -> bool:
-        history = self._history
-        claim_secs = history.koster["KOSTER_TIMEOUT_SECS"] + _SPARE_SECS
-        return (
-            self._now <= max(process.failed_at + _BREAKER_SECS, process.store._rests_until)
-            or self._now - process.outlasted_at <= claim_secs
-            or self._now - history.disk.forgot_at <= claim_secs
-            or self._now - history.disk.lagged_at <= claim_secs
-            # Between the claim and the question are the calls for a turn.
-            or (history.paced and self._now - history.disk.slow_until <= claim_secs)
-            or self._clocks_differ()
-        )
-
-    def _ran_out(self, flight: Flight) -> bool:
-        disk, process = self._history.disk, flight.process
-        disturbed = max(process.outlasted_at, process.failed_at, disk.forgot_at, disk.lagged_at)
-        is_disturbed = disturbed >= flight.since - 2 * _SPARE_SECS
-        return is_disturbed or self._differed_at >= flight.since
-
-    def _clocks_differ(self, *beside: Process) -> bool:
-        """Whether those of the processes do that run, and of those *beside* them."""
-        if self._history.disk.own_clock:
-            return False
-        running = (each for each in self._history.processes if not each.ended)
-        return len({each.offset for each in (*running, *beside)}) > 1
-
-    def asked(self, process: Process, site: Site) -> None:
-        """It has been answered, or given up."""
-        flights = self._flights[site]
-        flights[:] = [each for each in flights if each.process is not process]
+        known = self._known(process, origin_of(request.url))
+        path = urlsplit(request.url).path
+        closed = any(each.status and self._forbids(each, path) for each in known)
+        if not closed:
+            self.broken("nothing is refused that is allowed", process, f"{request}: {known}")
 
     # Nothing waits that could go.
 
-    def rest(self, process: Process) -> None:
-        """*process* has nothing to do at this moment: is there nothing that it could do?"""
-        slot = process.slot
-        if process.ended or slot is None or slot.closing is not None:
-            return
-        engine = process.crawler.engine
-        if not engine.running or engine._start_request_processing_awaitable is None:
-            return
-        is_new = self._now - process.resumed_at <= _HEARTBEAT_SECS
-        is_asked = not process.is_paused_by_user and not is_new
-        if is_asked and self._has_requests(process) and not engine.needs_backout():
-            self.broken("nothing waits that could go", process, "requests in the queue")
-        sites = process.sites
-        attempts = [state for state, each in sites.served.items() if each.timer is None]
-        if sites.retriever.limiter._running.total() > len(attempts):
-            self.broken("nothing is left at the end", process, "a fetch that nobody makes")
-        self._counts(process, sites)
-        for state in sites.records:
-            if self._has_waiting(process, state) and state not in attempts:
-                self._waits(process, state)
-            else:
-                process.overdue.pop(state, None)
-        if self._history.paced:
-            parked = process.parts.parked
-            for host in self._history.web.sites:
-                self._waits_for_visit(process, host, parked.waiting_in(host))
-
-    def _has_requests(self, process: Process) -> bool:
-        scheduler: Any = process.scheduler
-        is_ours = self._history.defers
-        if is_ours and (self._history.queue_kind == "redis" or process.sites.ahead.is_full):
-            # Nobody is told that another has pushed; or what is in the queue may wait there.
-            return bool(scheduler._parked.has_next)
-        return bool(scheduler.has_pending_requests())
-
-    def _counts(self, process: Process, sites: Any) -> None:
-        """Is the queue left alone only while sites wait that are asked, and not for long?"""
-        ahead = sites.ahead
-        if len([each for each in sites.served.values() if not each.timer]) > len(sites._tasks):
-            self.broken("nothing waits that could go", process, f"no task: {sites.served}")
-        for state, waiting in sites.served.items():
-            if waiting.timer and not sites.waiting_for(state):
-                self.broken("nothing waits that could go", process, f"for nobody: {state.site}")
-        has_memory, is_full, secs = ahead.has_memory(), ahead.is_full, YOUNG_SECS + _LATE_SECS
-        late = [state for state, since in ahead._young.items() if self._now > since + secs]
-        if not has_memory:
-            if not (process.parts.parked.has_next or process.crawler.engine.downloader.active):
-                self.broken("nothing waits that could go", process, "memory that nobody uses")
-        elif is_full and len(ahead.waiting) < ahead.waiting_limit and late:
-            self.broken("nothing waits that could go", process, f"behind late sites: {late}")
-
-    @staticmethod
-    def _has_waiting(process: Process, state: SiteState) -> bool:
-        """Whether requests wait for it, served or not. Those of the last run may not be out yet."""
-        name, parked = str(state.site), process.parts.parked
-        is_parked = name not in parked.unopened and parked.waiting_in(name) > 0
-        return is_parked or process.sites.waiting_for(state) > 0
-
-    def _waits(self, process: Process, state: SiteState) -> None:
-        step = process.sites.current_step(state)
-        known = state.known
-        if not waits(step):
-            if not process.parts.parked.is_kept:
-                self._due(process, state, "nothing waits that could go", "open", 0.0)
-        elif isinstance(known, Failure):
-            longest = process.sites.config.policy.defer_max_secs * 1.25 + _SKEW_SECS
-            secs = min(max(known.retry - process.wall(), 0.0), longest)
-            self._due(process, state, "who waits has a site asked again", known, secs)
-        else:
-            self._due(process, state, "who waits has a site asked again", "unknown", 0.0)
-
-    def _waits_for_visit(self, process: Process, host: str, waiting: int) -> None:
-        if waiting:
-            last = self._visited.get(f"http://{host}")
-            self._due(process, host, "who waits for a host has it visited", last, _TURN_SECS)
-        else:
-            process.overdue.pop(host, None)
-
-    def _due(self, process: Process, state: Any, invariant: str, by: object, secs: float) -> None:
-        """Something is to happen *by* itself within *secs*."""
-        seen, when = process.overdue.get(state, (None, 0.0))
-        if seen is not by:
-            when = self._now + secs + _LATE_SECS
-            process.overdue[state] = (by, when)
-        if process.disturbed_at > when - secs - _SKEW_SECS:
-            when += _SKEW_SECS
-        if self._now > when:
-            name = getattr(state, "site", state)
-            said = f"{name}: {by} is {self._now - when:.2f} s late"
-            self.broken(invariant, process, said)
+    def rest(self, process: Process, waiting: list[Entry]) -> None:
+        """*process* has nothing to do at this moment, and has *waiting* requests."""
+        koster = self._history.koster
+        asks_secs = 1.25 * koster["KOSTER_DEFER_MAX_SECS"] + koster["KOSTER_TIMEOUT_SECS"]
+        for entry in waiting:
+            origin, since = origin_of(entry.url), max(entry.since, process.resumed_at)
+            idle = self._now - max(since, process.idle_since)
+            if idle > _IDLE_SECS and self._history.web.is_healthy(origin, since, self._now):
+                said = f"{entry.url} for {idle} s"
+                self.broken("nothing waits that could go", process, said)
+            silent = self._now - max(since, self._asked_at.get(origin, 0.0))
+            known = self._known(process, origin)
+            is_known = any(each.at + each.life_secs > self._now for each in known if each.status)
+            if silent > asks_secs + _IDLE_SECS and not is_known:
+                said = f"{origin}, for {silent} s"
+                self.broken("a site is asked while requests wait for it", process, said)
 
     # Nothing is left.
 
     def ended(self, process: Process) -> None:
-        """The crawl of *process* has ended: is nothing left of it?"""
-        sites: Any = process.sites
-        left: dict[str, Any] = {
-            "timers": process.loop.timers(),
-            "tasks": process.loop.tasks(),
-            "sites that are served": sites.served,
-            "tasks of sites": sites._tasks,
-            "requests in place": sites.engine.hooks.in_place,
-            "an open file": process.parked_file and process.parked_file._connection,
-        }
+        """The crawl of *process* has ended: is nothing left of it, and are its stats true?"""
+        left: dict[str, Any] = {"timers": process.loop.timers(), "tasks": process.loop.tasks()}
+        if self._history.is_quiet_fleet:
+            left["claims"] = process.owner and self._history.disk.claims_of(process.owner)
         for what, there in left.items():
             if there:
                 self.broken("nothing is left at the end", process, f"{what}: {there}")
-        disk, owner = self._history.disk, process.store._owner
-        owners = {claim.owner for claim in disk.claims.values()}
-        owners |= {lock.owner for lock in disk.locks.values()}
-        if owner in owners and process.failed_at < 0:
-            self.broken("nothing is left at the end", process, "a claim or a lock")
+        counted = process.crawler.stats["robotstxt/forbidden"]
+        if counted != self._refused[process]:
+            said = f"robotstxt/forbidden is {counted}, of {self._refused[process]}"
+            self.broken("the stats are true", process, said)
 
 
-def _origin(url: str) -> str:
+def origin_of(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy import Request
@@ -166,6 +167,15 @@ class Web:
             return Reply(phase.latency, Response(request.url, 302, {"Location": to}))
         return Reply(phase.latency, Response(request.url, 200, {}, b"a page"))
 
+    def is_healthy(self, origin: str, since: float, now: float) -> bool:
+        """Return whether a site has had a file, or none, all the time, and answered soon."""
+        site = self.sites[str(urlsplit(origin).hostname)]
+        first, last = (bisect_right(site.since, when) - 1 for when in (since, now))
+        return all(
+            phase.kind in ("file", "404", "410") and phase.latency <= 1.0
+            for phase in site.phases[first : last + 1]
+        )
+
     def resolve(self, host: str, now: float) -> None:
         """Raise what the resolver of the system raises for *host*."""
         if self.sites[host].phase(now).kind == "nohost":
@@ -208,3 +218,16 @@ def delay_of(body: bytes) -> float:
     """Return the delay that a file asks for, 0 for none: by a reading of its own."""
     _, _, rest = body.decode().partition("Crawl-delay: ")
     return float(rest.partition("\n")[0] or 0)
+
+
+def is_failure(status: int) -> bool:
+    return status >= 500 or status == 429
+
+
+def life_of(status: int, headers: Any, koster: Mapping[str, Any]) -> float:
+    """Return how long a copy is fresh at most: by a reading of its own."""
+    default = "KOSTER_RESTRICTED_EXPIRY_SECS" if status in (401, 403) else "KOSTER_EXPIRY_SECS"
+    _, _, stated = (headers.get("Cache-Control") or b"").decode().partition("max-age=")
+    life = float(stated) if stated else koster[default]
+    least, most = koster["KOSTER_EXPIRY_MIN_SECS"], koster["KOSTER_EXPIRY_MAX_SECS"]
+    return float(min(max(life, least if stated else 0.0), most))

@@ -42,7 +42,6 @@ CASES = [
 ]
 
 
-@pytest.mark.promise("docs/storage.md", "the checks, with our own storages")
 @pytest.mark.parametrize(("name", "check"), CASES)
 def test_the_contract(name: str, check: Check, tmp_path: Path) -> None:
     check(opening(name, tmp_path))

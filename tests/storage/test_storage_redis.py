@@ -152,20 +152,6 @@ def call(method: str, *args: Any, **how: Any) -> tuple[str, tuple[Any, ...], dic
 NOW = {"now": 0.0, "secs": SECS}
 
 
-def test_a_batch_takes_one_round_trip(storage: RedisStorage, client: Any) -> None:
-    uses(storage)
-    before = reads(client)
-    assert storage.call_together([
-        *(call("claim", site, "a", **NOW) for site in (A, B)),
-        call("put", A, COPY, "a"),
-        *(call("get", site) for site in (A, B)),
-        call("begin_visit", "b.example", "a", **NOW),
-        call("release", B, "a"),
-    ])[:2] == [Claimed(None, 0.0)] * 2  # fmt: skip
-    assert reads(client) - before == 2
-    assert storage.get(A) == COPY
-
-
 def test_a_call_that_the_server_refuses_fails_alone(prefix: str) -> None:
     with redis_server() as server, server.client() as admin:
         rules = ["on", ">right", f"~{prefix}:2:known:*", "+@all"]
@@ -178,16 +164,6 @@ def test_a_call_that_the_server_refuses_fails_alone(prefix: str) -> None:
         assert isinstance(visit, StorageError)
         assert "NoPermissionError" in str(visit)
         assert got is None
-
-
-def test_a_connection_that_the_server_has_closed_meanwhile(
-    storage: RedisStorage, client: Any
-) -> None:
-    storage.put(A, COPY)
-    for each in client.client_list(_type="normal"):
-        if each["id"] != str(client.client_id()):
-            client.client_kill_filter(_id=each["id"])
-    assert storage.call_together([call("get", A), call("get", B)]) == [COPY, None]
 
 
 def test_a_server_that_is_away_fails_all_calls(prefix: str) -> None:
@@ -203,11 +179,6 @@ def test_a_server_that_is_away_fails_all_calls(prefix: str) -> None:
             with pytest.raises(StorageError, match=f"{server.port} failed: ConnectionError"):
                 storage.get(A)
             server.start()
-
-
-def reads(client: Any) -> int:
-    """How often the server has read from a connection: what this asks for counts as well."""
-    return int(client.info("stats")["total_reads_processed"])
 
 
 # What somebody else put there
@@ -282,15 +253,6 @@ def test_keys_of_another_type(storage: RedisStorage, client: Any, prefix: str) -
     uses(storage)
 
 
-@pytest.mark.parametrize("milliseconds", [None, 2 * 30_000 + 5_000])
-def test_a_claim_without_an_end(
-    storage: RedisStorage, client: Any, prefix: str, milliseconds: int | None
-) -> None:
-    client.set(claim_key(prefix), "b", px=milliseconds)
-    assert storage.claim(A, "a", now=0.0, secs=SECS).held_secs == 0
-    assert storage.claim(A, "b", now=0.0, secs=SECS).held_secs > 0
-
-
 # Rights, TLS, a Cluster
 
 
@@ -318,7 +280,7 @@ def tls_server(folder: Path) -> Iterator[tuple[RedisServer, Path]]:
         yield server, certificate
 
 
-def test_tls(tmp_path: Path) -> None:
+def test_redis_is_reached_by_tls_and_a_wrong_certificate_is_not_trusted(tmp_path: Path) -> None:
     with tls_server(tmp_path) as (server, certificate):
         url = f"{server.url()}?ssl_ca_certs={certificate}"
         with closing(RedisStorage(url, "koster", 60)) as storage:
@@ -326,14 +288,6 @@ def test_tls(tmp_path: Path) -> None:
         # Of a certificate that nobody trusts, and of another host's.
         for distrusted in (server.url(), url.replace("127.0.0.1", "localhost")):
             assert "CERTIFICATE_VERIFY_FAILED" in failure_of(distrusted)
-
-
-def test_a_socket(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    with redis_server("--unixsocket", str(path), "--requirepass", "right", password="right"):
-        with closing(RedisStorage(f"unix://:right@{path}?db=1", "koster", 60)) as storage:
-            uses(storage)
-        assert f"the Redis server {path} failed" in failure_of(f"unix://:wrong@{path}")
 
 
 # Messages

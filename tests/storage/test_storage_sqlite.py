@@ -56,47 +56,10 @@ def refusal(path: Path) -> str:
 # The file
 
 
-@pytest.mark.parametrize("name", [":memory:", "file:a?mode=memory", "a'b"])
-def test_every_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.chdir(tmp_path)
-    with closing(SQLiteStorage(name)) as storage:
-        storage.put(A, COPY)
-    assert (tmp_path / name).is_file()
-
-
 # Claims that nobody made
 
 
-CLAIMED = {
-    "of text": "until = 'later'",
-    "of octets": "until = x'00'",
-    "for ever": "until = 9e999",
-    "of nobody": "owner = x'ff'",
-}
-
-
-@pytest.mark.parametrize("change", CLAIMED.values(), ids=CLAIMED)
-def test_a_tampered_claim(storage: SQLiteStorage, path: Path, change: str) -> None:
-    storage.claim(A, "a", now=1000.0, secs=10.0)
-    execute(path, f"UPDATE site SET {change}")
-    claimed = storage.claim(A, "b", now=1000.0, secs=10.0)
-    assert claimed.held_secs == (10.0 if change.startswith("owner") else 0.0)
-    assert storage.claim(A, "b", now=1010.0, secs=10.0).held_secs == 0.0
-
-
 # Files that cannot be used
-
-
-@pytest.mark.parametrize("until", ["NULL", "'x'", "1e300"])
-def test_one_claims_a_site_whose_rows_are_invalid(
-    storage: SQLiteStorage, path: Path, until: str
-) -> None:
-    row = "'http://a.example', ''"
-    execute(path, f"INSERT INTO site VALUES ({row}, 0, 'z', {until}, 'x')")
-    held = [
-        storage.claim(A, owner, now=1e9, secs=9.0, unless_known=True).held_secs for owner in "xyx"
-    ]
-    assert held == [0.0, 9.0, 0.0]
 
 
 def written(n: int) -> tuple[Site, Copy]:
@@ -141,25 +104,6 @@ def test_octets_at_random(path: Path) -> None:
         damaged = path.with_name(f"{number}.sqlite3")
         damaged.write_bytes(octets)
         assert outcome(damaged)
-
-
-@pytest.mark.parametrize("kept", [0.05, 0.9])
-def test_a_file_cut_off_in_the_middle(path: Path, kept: float) -> None:
-    size = filled(path)
-    with path.open("r+b") as file:
-        file.truncate(int(size * kept))
-    assert "malformed" in outcome(path)
-
-
-def test_a_file_of_another_version_is_shared(storage: SQLiteStorage, path: Path) -> None:
-    """Its tables have other names, and stay what they were."""
-    execute(path, "CREATE TABLE site9 (site)", "INSERT INTO site9 VALUES ('x')")
-    execute(path, "PRAGMA user_version = 9")
-    storage.put(A, COPY)
-    with closing(SQLiteStorage(str(path))) as other:
-        assert other.get(A) == COPY
-    assert execute(path, "SELECT * FROM site9") == [("x",)]
-    assert execute(path, "PRAGMA user_version") == [(9,)]
 
 
 @pytest.mark.parametrize(
@@ -214,23 +158,6 @@ def test_a_tampered_row(storage: SQLiteStorage, path: Path, change: str) -> None
     assert dict(storage.sites()) == {B: COPY}
     storage.put(A, COPY)
     assert storage.get(A) == COPY
-
-
-@pytest.mark.parametrize("version", [1, 6])
-def test_the_copies_of_an_earlier_version_are_not_read(path: Path, version: int) -> None:
-    """They are fetched again: they were those of any robot."""
-    execute(
-        path,
-        "CREATE TABLE known (site TEXT NOT NULL PRIMARY KEY, url TEXT, reason TEXT)",
-        f"PRAGMA application_id = {0x4B6F7374}",
-        f"PRAGMA user_version = {version}",
-        f"INSERT INTO known (site, url) VALUES ('{A}', '{COPY.url}')",
-    )
-    with closing(SQLiteStorage(str(path))) as storage:
-        assert storage.get(A) is None
-        storage.put(A, COPY)
-        assert storage.get(A) == COPY
-    assert execute(path, "PRAGMA user_version") == [(version,)]
 
 
 WRITER = """
@@ -294,16 +221,6 @@ def test_the_file_shrinks(path: Path) -> None:
         storage.prune(now=NOW, secs=60.0)
         assert list(storage.sites()) == []
     assert path.stat().st_size < size / 2
-
-
-def test_a_file_without_auto_vacuum_shrinks_too(path: Path) -> None:
-    """An early version made such files. auto_vacuum is set by a copy of the whole file."""
-    size = filled(path)
-    execute(path, "PRAGMA journal_mode = DELETE", "PRAGMA auto_vacuum = NONE", "VACUUM")
-    with closing(SQLiteStorage(str(path))) as storage:
-        assert all(storage.forget(site) for site, _ in storage.sites())
-    assert path.stat().st_size < size / 2
-    assert execute(path, "PRAGMA auto_vacuum") == [(2,)]
 
 
 def test_prune_is_bounded_and_reaches_all(storage: SQLiteStorage, path: Path) -> None:

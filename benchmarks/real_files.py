@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "real-robots.jsonl.gz"
+CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "real-robots.jsonl.gz"
 NO_CORPUS = "there is no ../shared/corpus/real-robots.jsonl.gz beside the project"
 
 

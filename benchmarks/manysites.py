@@ -104,11 +104,12 @@ class ManySites:
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         # Bound and not listened at: who connects is refused, and nobody else gets the port.
         nobody = self._closing.enter_context(socket.socket())
-        nobody.bind(("0.0.0.0", 0))
+        nobody.bind(("0.0.0.0", 0))  # noqa: S104  # on each address of 127/8
         self.refusing_port = nobody.getsockname()[1]
         self._thread.start()
         future = asyncio.run_coroutine_threadsafe(
-            self.loop.create_server(lambda: _Talk(self), "0.0.0.0", 0, backlog=4000), self.loop
+            self.loop.create_server(lambda: _Talk(self), "0.0.0.0", 0, backlog=4000),  # noqa: S104
+            self.loop,
         )
         self._server = future.result(BOUND_SECS)
         self.port = self._server.sockets[0].getsockname()[1]
@@ -160,7 +161,7 @@ class _Talk(asyncio.Protocol):
         _, b, c, d = (int(part) for part in transport.get_extra_info("sockname")[0].split("."))
         self._site = (b - 1) * 62_500 + c * 250 + d - 1
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
         self._web.connections -= 1
 
     def data_received(self, data: bytes) -> None:
