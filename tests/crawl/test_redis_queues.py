@@ -122,6 +122,25 @@ async def test_a_redis_that_fails_is_left_alone(
     own.close()
 
 
+async def test_a_redis_that_hands_out_nothing_rests(
+    client: redis.Redis, key: str, clock: StillClock, monkeypatch: Any
+) -> None:
+    """A replica, or a server that cannot save, refuses to remove a request from a queue."""
+    own = worker(PriorityQueue, client, key, clock)
+    assert own.write(SITE, PLACE, page(1))
+
+    def fail(_: object) -> Any:
+        raise redis.exceptions.ReadOnlyError("You can't write against a read only replica.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PriorityQueue, "pop", fail)
+        assert taken(own) == []
+    assert own.is_silent
+    clock.secs += REST_SECS
+    assert taken(own) == ["1"]
+    own.close()
+
+
 def test_all_can_be_dropped(client: redis.Redis, key: str) -> None:
     own = worker(LifoQueue, client, key)
     for name in ("a.example", SITE):

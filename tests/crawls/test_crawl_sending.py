@@ -40,6 +40,34 @@ async def test_a_host_header_of_another_site_is_refused_with_advice(
     assert "put that name into the URL" in str(result.refused[0][1])
 
 
+class Sibling:
+    """A downloader middleware that changes URLs, once they have been decided on."""
+
+    to = ""
+
+    def process_request(self, request: Request) -> None:
+        if "late" in request.url:
+            request._set_url(self.to + request.url.rpartition("/")[2])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("delay", ["", "Crawl-delay: 0.3\n"])
+async def test_a_url_that_a_middleware_has_set_is_decided_by_its_own_site(
+    crawl: Crawl, server: Server, delay: str
+) -> None:
+    """The other site has the same host, so it waits for the same delay."""
+    site, other = server.site(), server.site()
+    site.robots = f"User-agent: *\n{delay}Disallow: /no\n"
+    other.robots = f"User-agent: *\n{delay}Disallow: /late1\n"
+    middleware = type("To", (Sibling,), {"to": other.url("/")})
+    settings = {"DOWNLOADER_MIDDLEWARES": {middleware: 900}, "KOSTER_CRAWL_DELAY": "obey"}
+    urls = [site.url(path) for path in ("/a", "/late1", "/late2", "/b")]
+    result = await crawl(urls=urls, settings=settings)
+    assert sorted(site.pages_asked) == ["/a", "/b"]
+    assert other.pages_asked == ["/late2"]
+    assert other.asked("/robots.txt") == 1
+    assert [type(error) for _, error in result.refused] == [RobotsForbidden]
+
+
 async def test_a_new_file_decides_while_pages_wait_in_their_slot(crawl: Crawl, site: Site) -> None:
     first = Reply(200, "User-agent: *\nDisallow:\n", headers={"Cache-Control": "max-age=2"})
     site.robots = [first, "User-agent: *\nDisallow: /\n"]

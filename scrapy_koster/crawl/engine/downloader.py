@@ -3,7 +3,6 @@
 The setting DOWNLOADER is Scrapy's extension point for this, so no method of Scrapy is replaced.
 """
 
-from contextlib import nullcontext
 from typing import Any
 
 from scrapy import Request
@@ -59,16 +58,24 @@ class _CheckedHandlers:
         return getattr(self._sent_by, name)
 
     async def download_request_async(self, request: Request) -> Response:
-        """Return the response to *request*, after the wait for the turn of its host and the check.
+        """Return the response to *request*, after the check and the wait for the turn of its host.
 
         Raises IgnoreRequest if the check refuses *request*, or if the crawl closes during the wait.
         """
-        # The check comes last, because the robots.txt may change during the wait for a turn.
-        async with self._hooks.visit(request) or nullcontext():
+        # A URL that a middleware has set may wait for a robots.txt that needs a turn of its own. So
+        # the check is before the turn. The robots.txt may change during the wait for it: so again.
+        if (checked := self._hooks.check(request)) is not None:
+            await checked
+        if (visit := self._hooks.visit(request)) is None:
+            return await self._send(request)
+        async with visit:
             if (checked := self._hooks.check(request)) is not None:
                 await checked
-            response: Response = await self._sent_by.download_request_async(request)
-            return response
+            return await self._send(request)
+
+    async def _send(self, request: Request) -> Response:
+        response: Response = await self._sent_by.download_request_async(request)
+        return response
 
 
 class RobotsDownloader(_Checking, Downloader):

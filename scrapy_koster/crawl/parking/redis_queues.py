@@ -67,7 +67,7 @@ class RedisQueues:
                 pipe.execute()
             return True
 
-        return self._try(push) or False
+        return self._try(push, is_write=True) or False
 
     def take(self, name: str, _place: Place) -> Request | None:
         """Return the next request in the queue of *name*. None if there is none, or Redis fails.
@@ -79,7 +79,7 @@ class RedisQueues:
             try:
                 request: Request | None = queue.pop()
             except Exception as error:  # noqa: BLE001  # the client, or the spider, may be any
-                self._failed(error)
+                self._failed(error)  # then it rests, or the request cannot be loaded
                 continue
             if request is None:
                 self._try(lambda: self._forget(name, queue))
@@ -108,20 +108,20 @@ class RedisQueues:
         main, key = self._main, f"{self._main.key}:koster:parked:{name}"
         return type(main)(server, main.spider, key.replace("%", "%%"), main.serializer)
 
-    def _try(self, call: Callable[[], _T]) -> _T | None:
+    def _try(self, call: Callable[[], _T], *, is_write: bool = False) -> _T | None:
         """Return the result of *call*, or None if Redis fails, or has just failed."""
         if self.is_silent:
             return None
         try:
             return call()
         except Exception as error:  # noqa: BLE001  # a request may carry objects of any class
-            self._failed(error)
+            self._failed(error, is_write=is_write)
             return None
 
-    def _failed(self, error: Exception) -> None:
-        # If the server refuses a write, such as for a lack of memory, it can still be read.
+    def _failed(self, error: Exception, *, is_write: bool = False) -> None:
+        # If the server refuses a new request, such as for a lack of memory, others can be taken.
         kinds = {kind.__name__ for kind in type(error).__mro__}
-        if kinds & {"RedisError", "OSError"} and "ResponseError" not in kinds:
+        if kinds & {"RedisError", "OSError"} and not (is_write and "ResponseError" in kinds):
             self._rests_until = self._clock.now() + REST_SECS
             self._timer = self._clock.call_later(REST_SECS, self._engine.wake)
         # Log only the class: in the text, a server may quote the password.
