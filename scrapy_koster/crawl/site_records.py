@@ -1,7 +1,7 @@
 """The states of sites by URL. Their files have bounded memory, and are loaded again if needed."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -49,9 +49,6 @@ class SiteRecords:
         """The number of loaded sites by the text of their file."""
         self._facts: dict[bytes, Facts] = {}
         """The facts of the first site with this text."""
-
-    def __iter__(self) -> Iterator[SiteState]:
-        return iter(list(self._states.values()))
 
     def state_of(self, url: str) -> SiteState | None:
         """Return the state of the site of *url*, or None if the scheme has no robots.txt.

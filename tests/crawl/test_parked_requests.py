@@ -180,6 +180,18 @@ def test_what_cannot_be_kept_is_given_up_apart(crawler: Crawler, tmp_path: Path)
     parked.close()
 
 
+def test_when_a_site_first_failed_counts_over_the_runs(crawler: Crawler, tmp_path: Path) -> None:
+    """Within a run, a new series of failures has its own beginning."""
+    for folder in (None, tmp_path):
+        parked = parked_in(crawler, folder)
+        parked.push("http://a", asked(1))
+        assert [parked.failed_since("http://a", since) for since in (5.0, 9.0)] == [5.0, 9.0]
+        parked.close()
+    parked = parked_in(crawler, tmp_path)
+    assert parked.failed_since("http://a", 20.0) == 9.0
+    parked.close()
+
+
 def test_what_this_code_cannot_read_stays_for_one_that_can(
     crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -47,7 +47,7 @@ class Sibling:
 
     def process_request(self, request: Request) -> None:
         if "late" in request.url:
-            request._set_url(self.to + request.url.rpartition("/")[2])  # type: ignore[attr-defined]
+            request._set_url(self.to + request.url.rpartition("/")[2])
 
 
 @pytest.mark.parametrize("delay", ["", "Crawl-delay: 0.3\n"])

@@ -123,6 +123,10 @@ class HostLocks:
                     host.wake()
                 self.want(host)
                 return await maybe_deferred_to_future(given)
+        except CANCELLED:
+            if host.visitor is visitor and not host.under_way:  # it got the lock in this moment
+                self.hand_on(host)
+            raise
         finally:
             self._waiting -= page is not None
 
@@ -155,6 +159,12 @@ class HostLocks:
     # The task of a host.
 
     async def _serve(self, host: Host) -> None:
+        try:
+            await self._serve_while_awaited(host)
+        finally:
+            host.is_served = False
+
+    async def _serve_while_awaited(self, host: Host) -> None:
         while self.is_awaited(host) and not self._engine.is_closing:
             secs = host.rest_until - self._clock.now()
             if secs > 0:
@@ -168,7 +178,6 @@ class HostLocks:
                 self._engine.wake()
                 await self._pause(host, TIMER_MOST_SECS)
                 self._ready.pop(host, None)
-        host.is_served = False
 
     async def _pause(self, host: Host, secs: float) -> None:
         """Wait for *secs*, or until ``host.wake`` is called."""

@@ -60,7 +60,9 @@ class ParkedFile:
         With the number of repeats that this run has queued, which the dupefilter allows.
         """
         self._failed: dict[str, float] = {}
-        """When the site of a queue first failed, in seconds since the epoch."""
+        """When the site of a queue first failed, in seconds since the epoch, as in the file."""
+        self._failed_before: dict[str, float] = {}
+        """The same, as the last run has left it."""
         self._unloadable = 0
 
     @property
@@ -81,6 +83,7 @@ class ParkedFile:
             self._connection.executescript(_BEGIN)
             found = self._connection.execute(_LEFT).fetchall()
             self._failed = dict(self._connection.execute("SELECT queue, since FROM failed"))
+            self._failed_before = dict(self._failed)
         except sqlite3.Error as error:
             self._log.warning(
                 "%(path)s, the file of requests that wait, cannot be opened: %(error)s. In this run"
@@ -99,13 +102,16 @@ class ParkedFile:
 
         The time is kept for later runs, in seconds since the epoch.
         """
-        if self.lasts and queue not in self._failed:
-            self._execute("INSERT INTO failed VALUES (?, ?)", queue, since)
-        return min(self._failed.setdefault(queue, since), since)
+        since = min(self._failed_before.get(queue, since), since)
+        if self.lasts and self._failed.get(queue) != since:
+            self._failed[queue] = since
+            self._execute("INSERT OR REPLACE INTO failed VALUES (?, ?)", queue, since)
+        return since
 
     def recovered(self, queue: str) -> None:
         """Forget when the site of *queue* failed."""
-        if self._failed.pop(queue, None) is not None and self.lasts:
+        self._failed_before.pop(queue, None)
+        if self._failed.pop(queue, None) is not None:
             self._execute("DELETE FROM failed WHERE queue = ?", queue)
 
     def _execute(self, statement: str, *given: object) -> None:
