@@ -121,7 +121,7 @@ class Robot:
                 ' example "figtree", and USER_AGENT to a header that begins with it, for example'
                 ' "FigTree/0.1 (+https://example.com/robot)". If a downloader middleware sets the'
                 " header, give it a lower order than KosterMiddleware.",
-                token=", ".join(names),
+                token=", ".join(names) or "*",
                 header=header,
             )
         elif not _PAGE_OR_ADDRESS.search(header):

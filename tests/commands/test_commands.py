@@ -546,7 +546,7 @@ def test_check_asks_sites_too(sites: Sites) -> None:
     assert f"{urls[0]}, line 2, column 12: warning K042 " in ran.out
     assert f"{urls[1]}: HTTP 404: there is no robots.txt" in ran.err
     assert f"{urls[2]}: it cannot be retrieved" in ran.err
-    assert f"{urls[3]}: HTTP 403: it may not be read, and restricts the whole site" in ran.err
+    assert f"{urls[3]}: HTTP 403: no file. The draft closes the site, RFC 9309 opens it" in ran.err
 
 
 def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:
