@@ -268,6 +268,7 @@ def test_that_a_crawl_does_not_obey_is_said(robots: Robots, name: str) -> None:
         (ANUBIS.encode(), {"KOSTER_UNAVAILABLE": "allow"}, 0, "unavailable", None, ""),
         (FORBIDDEN.encode("utf-16"), {}, 1, "rule", "UTF-16", "many robots can read no"),
         (FORBIDDEN.encode(), {}, 1, "rule", None, ""),
+        (b'10.0.0.1 - - [x] "GET / HTTP/1.1" 200 1', {}, 0, "rule", "text", "such as a log"),
         (FORBIDDEN.encode(), {"KOSTER_MAX_BYTES": 20}, 0, "rule", "cut", "than KOSTER_MAX_BYTES"),
     ],
 )
