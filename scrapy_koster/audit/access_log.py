@@ -127,7 +127,8 @@ class AccessLog:
             self.unread += lines.too_long
             if 0 < self.lines == self.unread and self.damage is None:
                 self.damage = (
-                    "no line of it could be read. For your own format of nginx, use --log-format"
+                    "no line of it could be read. Use --log-format for your own format of nginx,"
+                    " and leave it out for other formats"
                 )
             if lines.too_long and len(self.samples) < _UNREAD_SHOWN:
                 self.samples.append("(a line of more than 65,536 bytes)")

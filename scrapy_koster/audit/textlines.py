@@ -145,7 +145,7 @@ def _chosen(names: list[str]) -> dict[str, str]:
     chosen = {field: name for name, field in reversed(_MEANS.items()) if name in names}
     for field, wanted in (("time", "$time_local"), ("request", "$request")):
         if field not in chosen:
-            raise ValueError(f"the log format has no {field}: {wanted}")
+            raise ValueError(f"no {wanted} in --log-format: use haproxy, squid or that of nginx")
     return {name: field for field, name in chosen.items()}
 
 

@@ -222,7 +222,7 @@ def _as_text(found: dict[str, Any]) -> Iterator[Line]:
     elif found["lines"] > found["unread"] + found["elsewhere"]:
         yield "no robot came"
     else:
-        yield "no line was read"
+        yield f"no line is of {found['site']}" if found["elsewhere"] else "no line was read"
     violations = [_violation(each) for each in violated_rules(found)]
     if violations:
         yield ""

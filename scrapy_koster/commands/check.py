@@ -93,7 +93,7 @@ def _body(basis: Basis | None) -> bytes | str:
             if standing is Standing.OBEYED:
                 return body
             if standing is Standing.RESTRICTED:
-                return f"HTTP {status}: it may not be read, and restricts the whole site"
+                return f"HTTP {status}: no file. The draft closes the site, RFC 9309 opens it"
             return f"HTTP {status}: there is no robots.txt"
         case Pass(failure) | Refuse(failure):
             return f"it cannot be retrieved ({printable(failure.reason)})"

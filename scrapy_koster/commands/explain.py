@@ -28,6 +28,7 @@ from scrapy_koster.protocol.delay import Delay, delay_or_limit
 from scrapy_koster.protocol.hazard import Hazard, watch_of
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide, lines
+from scrapy_koster.protocol.misspelling import has_only_other_lines
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
@@ -53,6 +54,7 @@ _OUTCOMES = {"allowed": (0, green), "forbidden": (1, red), "unavailable": (NOT_R
 """The exit status for an outcome, and the function that paints the word."""
 _FILES = {
     "HTML": "an HTML page, and no robots.txt",
+    "text": "text without a line of a robots.txt, such as a log or an error message",
     "UTF-16": "UTF-16 or UTF-32: it is decoded here, and many robots can read no line of it",
     "cut": "longer than KOSTER_MAX_BYTES: the rest is not read, and other robots may read more",
 }
@@ -82,11 +84,13 @@ class Explained:
 
     @property
     def file(self) -> str | None:
-        """The kind of an unusual file: "HTML", "cut" or "UTF-16" (or UTF-32). Usually None."""
+        """The kind of an unusual file: "HTML", "text", "cut" or "UTF-16" (or UTF-32), or None."""
         if not isinstance(known := self.verdict.known, Copy):
             return None
         if is_html(known.body):
             return "HTML"
+        if has_only_other_lines(known.body):
+            return "text"
         return "cut" if known.cut_bytes else "UTF-16" if is_wide(known.body) else None
 
     @property

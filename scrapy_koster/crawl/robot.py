@@ -90,6 +90,13 @@ class Robot:
         """Return the name by which *request* was decided, even if its header has changed since."""
         return self._names.get(request, self.name) if self._names else self.name
 
+    def sends(self, headers: Headers) -> None:
+        """Note the *headers* of a request for a robots.txt, which passed through all middlewares.
+
+        A refused request does not reach the later middlewares.
+        """
+        self._user_agent = sent_user_agent(headers) or self._user_agent
+
     def compare(self, request: Request, *, is_sent: bool) -> None:
         """Check the User-Agent header of the first request, and log warnings.
 
@@ -121,7 +128,7 @@ class Robot:
                 ' example "figtree", and USER_AGENT to a header that begins with it, for example'
                 ' "FigTree/0.1 (+https://example.com/robot)". If a downloader middleware sets the'
                 " header, give it a lower order than KosterMiddleware.",
-                token=", ".join(names),
+                token=", ".join(names) or "*",
                 header=header,
             )
         elif not _PAGE_OR_ADDRESS.search(header):

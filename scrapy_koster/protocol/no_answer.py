@@ -8,14 +8,19 @@ from typing import Any
 from scrapy_koster.protocol.html_page import challenge_in
 from scrapy_koster.protocol.printable import printable
 
-# The header fields of challenges, each with the words in the value. AWS WAF, Cloudflare, Vercel and
-# SiteGround document these fields: pages that a robot gets without a challenge do not have them.
+# The header fields of challenges, each with the words in the value. AWS WAF, Cloudflare, Vercel,
+# SiteGround and DataDome document these fields: pages that a robot gets without a challenge do not
+# have them. DataDome sends "x-dd-b" with a challenge in JSON, to robots that accept any type.
 _CHALLENGES = {
     "x-amzn-waf-action": re.compile("challenge|captcha"),
     "cf-mitigated": re.compile("challenge"),
     "x-vercel-mitigated": re.compile("challenge"),
     "sg-captcha": re.compile("challenge"),
+    "x-dd-b": re.compile("."),
 }
+# Fields in which a proxy says that the response is an error of its own: of Squid, Zyte Smart Proxy
+# Manager and Zyte API.
+_OF_PROXIES = ("X-Squid-Error", "X-Crawlera-Error", "Zyte-Error-Type")
 # RFC 9209, 2.1.1: an intermediary with "error" made the response itself. A text in quotes may end
 # nowhere, which keeps the time linear.
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
@@ -33,9 +38,10 @@ def why_no_answer(answer: Any) -> str | None:
     for name, words in _CHALLENGES.items():
         if words.search(headers.get(name, "").lower()):
             return f"HTTP {answer.status}, a challenge ({_field(name, headers[name])})"
-    if "x-squid-error" in headers:
-        error = _field("X-Squid-Error", headers["x-squid-error"])
-        return f"HTTP {answer.status}, {error}{_by(answer, headers.get('via', ''))}"
+    for name in _OF_PROXIES:
+        if name.lower() in headers:
+            error = _field(name, headers[name.lower()])
+            return f"HTTP {answer.status}, {error}{_by(answer, headers.get('via', ''))}"
     if _ERROR.search(_QUOTED.sub("", status := headers.get("proxy-status", ""))):
         return f"HTTP {answer.status}, {_field('Proxy-Status', status)}"
     # Of a 2xx, ``page_in_place`` finds the challenge page, unless there are rules around it.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # no dependency of ours
     from typing_extensions import TypeIs
 
 # The reason of a failure is cut to this number of characters. The reason for giving up follows.
-_REASON_CHARS = 100
+_REASON_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,8 @@ def given_up(failure: Failure, why: str, *, now: float, policy: Policy) -> Refus
 
     So requests are refused until an attempt succeeds.
     """
-    reason = f"{printable(failure.reason, _REASON_CHARS)}; {why}"
+    before = failure.reason.removesuffix(f"; {why}")  # given up before
+    reason = f"{printable(before, _REASON_CHARS)}; {why}"
     since = min(failure.since, failure.asked - policy.defer_limit_secs)
     return Refuse(replace(failure, reason=reason, since=since), now)
 

@@ -104,7 +104,7 @@ class Verdict(Ruling):
     If rules decided, ``section`` is then the name of the parser's class.
     """
     rfc9309: Ruling | None = None
-    """The ruling of RFC 9309, if a line forbids the URL and RFC 9309 allows it; otherwise None."""
+    """The ruling of RFC 9309, if a line forbids a URL that RFC 9309 would allow; otherwise None."""
     override: Override | None = None
     """The entry of KOSTER_OVERRIDES that decided, or None.
 
@@ -241,7 +241,7 @@ def verdict_on(
     reader = parser if standing.ground is Ground.RULE else None
     delay = too_long if forbidden is None else None
     stated = stated if forbidden is None and delay is None else None
-    override = None
+    override = chosen = None
     if delay is not None:
         ground, ruling = Ground.DELAY, _ruling_by(delay.line)
     elif stated is not None:
@@ -251,14 +251,14 @@ def verdict_on(
         if overrides and not isinstance(step, Refuse):
             by_site = permission(step, parser, policy)
             decided = forbidden or forbidden_spelling(url, robot, by_site) or url
+            chosen = choice(decided, overrides, is_closed=not standing.may_be_overridden)
             # An override that agrees with the site has no effect, and is not named.
-            if by_site(decided, robot) is bool(forbidden):
-                is_closed = not standing.may_be_overridden
-                chosen = choice(decided, overrides, is_closed=is_closed)
-                override = chosen and chosen[1]
+            if chosen and by_site(decided, robot) is bool(forbidden):
+                override = chosen[1]
         ground = Ground.OVERRIDE if override else standing.ground
         ruling = _ruling(reader, decided, robot, allowed=not forbidden)
-    is_ours = forbidden and ground is Ground.RULE and ruling.rule and isinstance(parser, Reading)
+    # A disallowing override, or a delay, would refuse the URL by RFC 9309, too.
+    is_ours = ruling.rule and isinstance(parser, Reading) and not (chosen or too_long)
     return Verdict(
         **{field.name: getattr(ruling, field.name) for field in fields(ruling)},
         url=url,
@@ -272,7 +272,7 @@ def verdict_on(
         stated=stated,
         spelling=None if forbidden == url else forbidden,
         is_explained=bool(stated or not (reader or delay)) or hasattr(parser, "ruling"),
-        rfc9309=parser.allowed_by_rfc9309(url, robot) if is_ours else None,
+        rfc9309=parser.allowed_by_rfc9309(url, robot) if forbidden and is_ours else None,
         override=override,
     )
 

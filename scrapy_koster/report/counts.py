@@ -1,5 +1,6 @@
 """Counts the events of a crawl, as rows of the file of the report."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from random import randrange
@@ -20,8 +21,9 @@ from scrapy_koster.report.tally import ALLOWED, HAZARD, OVERRIDDEN, REFUSED, STA
 
 _URL_CHARS = 300
 _RULE_CHARS = 200
-_REASON_CHARS = 100
+_REASON_CHARS = 200
 _KIND_CHARS = 60
+_KIND_ENDS = re.compile(":|, (?:by|through) the proxy")
 _AGENT_CHARS = 40
 _DELAY_CHARS = 20
 # Numbers of sample URLs, at most: for each site, kind and line, and in total.
@@ -93,7 +95,7 @@ class Counts:
             status = reason.removeprefix("HTTP ")[:3]
             code = int(status) if status.isdecimal() and status != reason else 0
             tally.put("site", name, status=code, reason=printable(reason, _REASON_CHARS))
-            tally.add("failure", printable(reason.partition(":")[0], _KIND_CHARS), attempts=1)
+            tally.add("failure", printable(_KIND_ENDS.split(reason)[0], _KIND_CHARS), attempts=1)
 
     def read(
         self, site: Site, copy: Copy, record: Record | None, statements: Iterable[Statement]

@@ -120,8 +120,8 @@ def test_what_is_no_time_is_none(time: str | float) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("$remote_addr", "no time"),
-        ("$time_local", "no request"),
+        ("$remote_addr", r"no \$time_local"),
+        ("$time_local", r"no \$request in"),
         ('[$time_local] "$request" $remote_user$http_user_agent', "has to follow \\$remote_user"),
     ],
 )

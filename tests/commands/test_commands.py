@@ -193,6 +193,12 @@ def test_explain_goes_by_the_parser_of_the_settings(robots: Robots) -> None:
     assert f"because   {verdict['because']}\n" in ran.out
 
 
+def test_explain_says_that_a_file_looks_like_no_robots_txt(robots: Robots) -> None:
+    ran, row = explained(robots, b'10.0.0.1 - - [x] "GET / HTTP/1.1" 200 1', "http://h/x")
+    assert (ran.status, row["file"]) == (0, "text")
+    assert "such as a log" in ran.out
+
+
 def test_explain_names_an_override(robots: Robots) -> None:
     body = b"User-agent: *\nDisallow: /a\n"
     entry = {"site": "http://h", "allow": ["/a"], "reason": "agreed", "until": "2999-12-31"}
@@ -371,7 +377,7 @@ def test_check_asks_sites_too(sites: Sites) -> None:
     assert f"{urls[0]}, line 2, column 12: warning K042 " in ran.out
     assert f"{urls[1]}: HTTP 404: there is no robots.txt" in ran.err
     assert f"{urls[2]}: it cannot be retrieved" in ran.err
-    assert f"{urls[3]}: HTTP 403: it may not be read, and restricts the whole site" in ran.err
+    assert f"{urls[3]}: HTTP 403: no file. The draft closes the site, RFC 9309 opens it" in ran.err
 
 
 def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:

@@ -109,6 +109,14 @@ def test_what_a_step_is_announced_as(
     assert state.standing is standing
 
 
+def test_a_403_that_opens_the_site_names_the_setting(
+    crawler: Crawler, caplog: pytest.LogCaptureFixture
+) -> None:
+    crawler.settings.set("KOSTER_RESTRICTED", "allow")
+    Announcer(crawler, config_of(crawler)).announce(state_of(), Obey(SHUT, 0), waiting=2)
+    assert_said(caplog, f"{NO_RULES} 403, which opens the site (KOSTER_RESTRICTED)")
+
+
 def test_twenty_sites_of_a_kind_are_named(
     announcer: Announcer, crawler: Crawler, caplog: pytest.LogCaptureFixture
 ) -> None:

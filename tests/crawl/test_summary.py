@@ -19,7 +19,7 @@ from scrapy_koster.protocol.standing import Standing
 HAZARDS = (
     "Fetched 4 pages that RFC 9309{} disallows (order 3, records 1). For example http://h/\\x1b is"
     " allowed because. Set KOSTER_PARSER ="
-    ' "scrapy_koster.StrictestRobotParser" to refuse them'
+    ' "scrapy_koster.{}RobotParser" to refuse them'
 )
 HINT = ', or to "scrapy_koster.KosterRobotParser" to obey the draft without this warning'
 STATS = {
@@ -107,8 +107,12 @@ def test_the_settings_in_force(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     ("settings", "level", "line"),
     [
-        ({}, "WARNING", HAZARDS.format(", today's standard,") + HINT),
-        ({"KOSTER_PARSER": "scrapy_koster.KosterRobotParser"}, "INFO", HAZARDS.format("")),
+        ({}, "WARNING", HAZARDS.format(", today's standard,", "Rfc9309") + HINT),
+        (
+            {"KOSTER_PARSER": "scrapy_koster.KosterRobotParser"},
+            "INFO",
+            HAZARDS.format("", "Strictest"),
+        ),
     ],
 )
 def test_pages_that_rfc_9309_forbids_are_summed_up(

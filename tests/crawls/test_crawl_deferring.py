@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections import Counter
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl
-from harness.replies import Hang, Reply
+from harness.replies import Hang, Raw, Reply, Reset, truncated
 from harness.server import Server
 from harness.virtual import TIME
 
@@ -67,6 +68,25 @@ async def test_a_site_that_does_not_come_back_is_given_up(crawl: Crawl, server: 
     )  # after 0, 0.2, 0.6, 1.4 s at the earliest, and at the limit
     said = result.logged(logging.INFO, "scrapy_koster")
     assert sum(message.startswith("Giving up") for message in said) == 1
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nUser-agent"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [truncated("User-agent: *"), Raw(200, CHUNKED), Raw(200, b"SSH-2.0\r\n"), Raw(), Reset()],
+    ids=["truncated", "chunked", "garbage", "closed", "reset"],
+)
+async def test_a_lost_connection_is_given_as_the_reason(
+    crawl: Crawl, server: Server, reply: Reply
+) -> None:
+    site = server.site()
+    site.robots = reply
+    result = await crawl(urls=site.urls(1), settings=QUICK | {"KOSTER_DEFER_LIMIT_SECS": 0})
+    [(_, error)] = result.refused
+    assert re.search(r"in 1 attempt \(\w+: \S", str(error)), str(error)
+    assert not re.search("<|twisted|cleanly", str(error)), str(error)
 
 
 HOSTS = int(os.environ.get("HANGING_HOSTS", "1500"))

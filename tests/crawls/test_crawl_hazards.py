@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-from harness.crawling import Crawl, CrawlResult
+from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server
+from scrapy import Request
+from scrapy.http import Response
 
 from scrapy_koster import RobotsReport
 from scrapy_koster.report.numbers import read
@@ -67,7 +70,7 @@ async def test_a_page_that_only_rfc_9309_forbids_is_told_with_both_lines(
     assert f"/private is allowed by the draft, {draft}, and forbidden by RFC 9309, {rfc9309}" in (
         line.replace("/private/2", "/private")
     )
-    assert STRICTEST in line
+    assert STRICTEST.replace("Strictest", "Rfc9309") in line
     report = result.crawler.get_extension(RobotsReport)
     assert report is not None
     [row] = read(report.database).hazards
@@ -150,3 +153,34 @@ async def test_what_rfc_9309_allows_and_the_reading_refuses(
     assert read(report.database).totals["stricter"] == stricter
     page = (tmp_path / "page.html").read_text()
     assert (f"Refused, although RFC 9309 allows them: {stricter}" in page) is bool(stricter)
+
+
+class Links(RecordingSpider):
+    def page(self, response: Response) -> Iterator[Request]:
+        yield from map(self.ask, map(response.urljoin, ["/wp-admin/admin-ajax.php", "/wp-admin/"]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "disallow", "said"),
+    [
+        ({"KOSTER_FILTER_LINKS": True}, "/x", "Refused 1 page that RFC 9309 allows"),
+        ({"KOSTER_DRY_RUN": True}, "/x", "Would refuse 1 page that RFC 9309 allows"),
+        ({}, "/wp-admin", ""),
+        ({"KOSTER_CRAWL_DELAY": "refuse"}, "/x", ""),
+    ],
+    ids=["links", "dry run", "override", "delay"],
+)
+async def test_stricter_counts_what_the_setting_would_open(
+    crawl: Crawl, server: Server, settings: dict[str, Any], disallow: str, said: str
+) -> None:
+    """A status, and what an override or a delay refuses too, are not counted."""
+    site, closed = server.site(), server.site()
+    site.robots, closed.robots = f"{WORDPRESS}Crawl-delay: 99\n", Reply(403)
+    entry = {"site": site.url(""), "disallow": [disallow], "reason": "x", "until": "2099-12-31"}
+    urls = [site.url("/"), site.url("/wp-admin/admin-ajax.php"), closed.url("/")]
+    urls = urls[::2] if "KOSTER_FILTER_LINKS" in settings else urls
+    result = await crawl(Links, urls=urls, settings={**settings, "KOSTER_OVERRIDES": [entry]})
+    assert site.url("/wp-admin/admin-ajax.php") in {*result.fetched, *result.errors}
+    assert result.stats.get("koster/stricter/urls", 0) == bool(said)
+    lines = [line for line in result.logged(name=SUMMARY) if "that RFC 9309 allows" in line]
+    assert [line.startswith(said) for line in lines] == [True] * bool(said)

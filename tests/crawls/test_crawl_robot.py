@@ -125,6 +125,19 @@ async def test_warns_of_a_name_for_which_every_page_is_refused(
     assert words or not result.warnings
 
 
+@pytest.mark.parametrize("order", [400, 950])
+async def test_a_refused_request_has_the_header_of_its_robots_txt(
+    crawl: Crawl, server: Server, order: int
+) -> None:
+    """A later middleware sets the header, and a refused request does not reach it."""
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /\n"
+    settings = {"ROBOTSTXT_USER_AGENT": "figtree", "DOWNLOADER_MIDDLEWARES": {Late: order}}
+    result = await crawl(urls=site.urls(2), settings=settings)
+    assert (len(result.refused), result.warnings) == (2, [])
+    assert site.requests[0].header("User-Agent") == FIGTREE
+
+
 # Several names in order: the record of the first that has one is obeyed.
 
 

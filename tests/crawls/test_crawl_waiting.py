@@ -56,14 +56,15 @@ async def test_a_host_that_does_not_exist_is_given_up_at_once(
 
 
 async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server) -> None:
-    site, dead = server.site(), server.down()
-    urls = [dead.url("/1"), site.url("/"), dead.url("/2")]
-    result = await crawl(urls=urls, settings=SOON)
+    site, dead, proxy = server.site(), server.down(), server.down()
+    of_dead = [Request(dead.url(path), meta={"proxy": proxy.url("")}) for path in ("/1", "/2")]
+    result = await crawl(urls=[of_dead[0], site.url("/"), of_dead[1]], settings=SOON)
     assert result.fetched == (site.url("/"),)
     assert sorted(url for url, _ in result.refused) == [dead.url("/1"), dead.url("/2")]
     for _, error in result.refused:
         assert isinstance(error, RobotsUnavailable)
         assert f"no page was downloaded for {IDLE_SECS:g} s, KOSTER_IDLE_LIMIT_SECS" in str(error)
+        assert f", through the proxy {proxy.authority}; " in str(error)
     assert IDLE_SECS <= result.seconds < IDLE_SECS + 10
     assert result.stats["koster/deferred/dropped"] == 2
     assert "koster/parked" not in result.stats

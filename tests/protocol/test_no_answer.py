@@ -18,6 +18,8 @@ SEC_CPT = (
     '{"sec-cp-challenge": "true","provider":"crypto","branding_url_content":"/_sec/cp_1_0.htm"}'
 )
 
+DATADOME = '{"url":"https://geo.captcha-delivery.com/interstitial/?initialCid=x&hash=y&dm=cd"}'
+
 # Rebuilt from the documentation of each product.
 REAL = [
     pytest.param(202, {AWS: "challenge", "server": "CloudFront"}, "", id="AWS WAF challenge"),
@@ -28,6 +30,7 @@ REAL = [
     pytest.param(403, {"x-vercel-mitigated": "challenge"}, CHALLENGES["Vercel"], id="Vercel"),
     pytest.param(202, {"sg-captcha": "challenge"}, CHALLENGES["SiteGround"], id="SiteGround"),
     pytest.param(403, {"x-datadome": "protected"}, CHALLENGES["DataDome"], id="DataDome"),
+    pytest.param(403, {"x-datadome": "protected", "x-dd-b": "1"}, DATADOME, id="DataDome, JSON"),
     pytest.param(403, {}, CHALLENGES["HUMAN"], id="HUMAN"),
     pytest.param(403, {"x-iinfo": "1-2-0"}, CHALLENGES["Imperva"], id="Imperva"),
     pytest.param(428, {"content-type": "application/json"}, SEC_CPT, id="Akamai"),
@@ -39,6 +42,8 @@ PROXIED = [
     pytest.param(200, {"x-squid-error": "ERR_X 0"}, RULES, id="Squid 200"),
     pytest.param(304, {"x-squid-error": "ERR_X 0"}, "", id="Squid 304"),
     pytest.param(302, {"x-squid-error": "403", "location": "/login"}, "", id="deny_info"),
+    pytest.param(403, {"zyte-error-type": "/auth/account-suspended"}, "{}", id="Zyte API"),
+    pytest.param(400, {"x-crawlera-error": "bad_session_id"}, "", id="Smart Proxy Manager"),
     pytest.param(403, {"proxy-status": "p.example; error=http_request_denied"}, "", id="9209"),
     pytest.param(404, {"proxy-status": 'a, "b;c" ;details="x\\"; y";error=e'}, "", id="second"),
     pytest.param(400, {"proxy-status": 'p; error="own error"'}, "", id="an error in quotes"),
@@ -55,7 +60,7 @@ ANSWERS = [
     pytest.param(204, {}, "", id="204"),
     pytest.param(200, {"proxy-status": "p.example; received-status=200"}, RULES, id="no error"),
     pytest.param(404, {"proxy-status": 'p; details="a; error=b'}, "", id="in quotes"),
-    pytest.param(200, {CF: "", "via": "1.1 squid"}, RULES, id="empty field"),
+    pytest.param(200, {CF: "", "x-dd-b": "", "via": "1.1 squid"}, RULES, id="empty fields"),
     pytest.param(404, {}, "<html><h1>Not found: gokuProps</h1>", id="404"),
     pytest.param(200, {}, RULES + "# " + CHALLENGES["HUMAN"], id="rules"),
 ]
@@ -89,7 +94,7 @@ def test_the_proxy_is_named(status: int, headers: dict[str, str], body: str) -> 
     unnamed = replace(given, proxy="", headers={**headers, "via": "1.1 cache (squid/6)"})
     known = after_answer(unnamed, None, now=20, policy=Policy(), jitter=0)
     assert isinstance(known, Failure)
-    assert ("by the proxy 1.1 cache (squid/6)" in known.reason) is ("x-squid-error" in headers)
+    assert ("by the proxy 1.1 cache (squid/6)" in known.reason) is ("proxy-status" not in headers)
 
 
 @pytest.mark.parametrize(("status", "headers", "body"), ANSWERS)

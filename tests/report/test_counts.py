@@ -53,15 +53,19 @@ def counts() -> Counts:
     return Counts(lambda: NOW)
 
 
+PROXY = ", through the proxy proxy-17.example:3128"
+
+
 @pytest.mark.parametrize(
     ("reason", "status", "shown", "kind"),
     [
         ("HTTP 429: later", 429, "HTTP 429: later", "HTTP 429"),
-        ("timeout: 30 s\n" + "x" * 100, 0, "timeout: 30 s\\n" + "x" * 82 + "...", "timeout"),
+        (f"HTTP 503{PROXY}", 503, f"HTTP 503{PROXY}", "HTTP 503"),
+        ("timeout: 30 s\n" + "x" * 200, 0, "timeout: 30 s\\n" + "x" * 182 + "...", "timeout"),
     ],
 )
 def test_a_failure(counts: Counts, reason: str, status: int, shown: str, kind: str) -> None:
-    """The status is 0 without an answer. The kind of a failure ends at the colon."""
+    """The status is 0 without an answer. The kind of a failure ends at the colon or the proxy."""
     for _ in range(2):
         counts.retrieved(SITE, failure(reason), Retrieval.FETCHED, None)
     assert row_of(counts) == {"status": status, "reason": shown}

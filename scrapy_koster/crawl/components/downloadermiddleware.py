@@ -120,7 +120,9 @@ class KosterMiddleware(Component):
             )
 
     def _ended(self, request: Request, result: Response | Exception) -> None:
-        if not is_for_robots_txt(request):
+        if is_for_robots_txt(request):
+            self._parts.robot.sends(request.headers)
+        else:
             self._results.add(type(result))
             if isinstance(result, Exception) or "cached" not in result.flags:
                 self._parts.robot.compare(request, is_sent=isinstance(result, Response))

@@ -1,5 +1,6 @@
 """Fetches the robots.txt of a site: redirects, the time limit, and errors."""
 
+import re
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
@@ -50,6 +51,9 @@ CLAIM_SPARE_SECS = 5.0
 Half of this time is for waiting for the host's turn, and half for storing the result.
 """
 
+# Twisted's list of errors, "[<twisted.python.failure.Failure twisted.internet.error.ConnectionLost:
+# Connection to the other side was lost.>]": its class and text are enough.
+_ERRORS = re.compile(r"\[?<(?:[\w.]+ )?(?:\w+\.)*(\w+: [^<>]+)>\]?")
 _INSIDE = "it redirects to an address that is not public: {}"
 _WITH_IPV4 = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
 """NAT64, and the IPv4-compatible addresses of old: the last four bytes are an IPv4 address."""
@@ -116,8 +120,7 @@ class Fetcher:
 
     def _no_answer(self, error: Exception, *, no_such_host: bool = False) -> NoAnswer:
         self.crawler.stats.inc_value(f"robotstxt/exception_count/{type(error)}")
-        # Twisted's text of an error in a list, such as one of TLS, begins with these words.
-        reason = error_text(error).replace("<twisted.python.failure.Failure ", "<")
+        reason = _ERRORS.sub(r"\1", error_text(error)).replace("cleanly", "without a response")
         if isinstance(error, ResponseDataLossError) and not str(error):
             reason += "the response ended early"
         return NoAnswer(reason, no_such_host=no_such_host)

@@ -233,6 +233,8 @@ class Announcer:
         what, until = _without_what(now, copy), utc(copy.expires)
         if standing_of(copy, self._policy) is not now:
             what += ", but KOSTER_OVERRIDES opens the site"
+        elif copy.status in (401, 403):
+            what += ", which opens the site (KOSTER_RESTRICTED)"
         self._name(kind, state, status=copy.status, until=until, what=what)
 
     def replays(self, state: SiteState, step: Obey | Pass) -> None:

@@ -142,19 +142,20 @@ class Summary:
                 "pages": _pages(verb, self._hazards.total()),
                 "causes": ", ".join(f"{each.value} {n}" for each, n in self._hazards.most_common()),
                 "example": self._examples[cause],
-                "strictest": '"scrapy_koster.StrictestRobotParser"',
             }
             if self._config.parser_is_chosen:
                 self._log.info(
                     "%(pages)s that RFC 9309 disallows (%(causes)s). For example"
-                    " %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them",
+                    ' %(example)s. Set KOSTER_PARSER = "scrapy_koster.StrictestRobotParser" to'
+                    " refuse them",
                     **values,
                 )
             else:
                 self._log.warning(
                     "%(pages)s that RFC 9309, today's standard, disallows (%(causes)s). For"
-                    " example %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them, or to"
-                    ' "scrapy_koster.KosterRobotParser" to obey the draft without this warning',
+                    ' example %(example)s. Set KOSTER_PARSER = "scrapy_koster.Rfc9309RobotParser"'
+                    ' to refuse them, or to "scrapy_koster.KosterRobotParser" to obey the draft'
+                    " without this warning",
                     **values,
                 )
 
