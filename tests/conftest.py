@@ -34,7 +34,6 @@ MARKERS = (
     "real_time: its crawls wait in real time, see harness/virtual.py",
     "browser: needs a Chromium, and no other loop than that of Playwright",
     "beside(package, part): what the test is about, see tests/ecosystem",
-    "promise(page, words): what the test holds",
 )
 
 # How long an example takes says more of the machine than of what is tested.

@@ -6,7 +6,6 @@ import logging
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server
@@ -70,8 +69,6 @@ def counted(result: Any) -> dict[str, int]:
     return {name: n for name, n in result.stats.items() if name.startswith("koster/meta/")}
 
 
-@pytest.mark.promise("docs/page-directives.md", "noindex drops items, nofollow drops links")
-@pytest.mark.promise("docs/page-directives.md", "a callback sees the directives")
 async def test_exactly_what_is_allowed_comes_out(crawl: Crawl, server: Server) -> None:
     site = server.site()
     for path, (reply, _) in PAGES.items():

@@ -59,7 +59,6 @@ async def test_each_robots_txt_is_requested_once(crawl: Crawl, server: Server) -
     assert result.stats["koster/forbidden/rule"] == 2
 
 
-@pytest.mark.promise("SECURITY.md", "allowed_domains keeps sitemaps out of other networks")
 async def test_sitemaps_of_other_hosts(crawl: Crawl, server: Server) -> None:
     site, inside = server.site(), server.site(host="127.0.0.2")
     site.robots = f"Sitemap: {inside.url('/a.xml')}\n"

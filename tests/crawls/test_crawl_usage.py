@@ -137,8 +137,6 @@ STATED = {
 """By page, of all sites."""
 
 
-@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_PURPOSES")
-@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_FIELD")
 async def test_the_table_with_report(crawl: Crawl, server: Server) -> None:
     result, spider, urls = await crawled(crawl, server, KOSTER_USAGE_FIELD="usage")
     says = {url: row.says for url, row in zip(urls, ROWS, strict=True)}
@@ -157,8 +155,6 @@ async def test_the_table_with_report(crawl: Crawl, server: Server) -> None:
     assert not result.refused
 
 
-@pytest.mark.promise("docs/usage.md", 'KOSTER_USAGE_ACTION = "drop"')
-@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_UNKNOWN")
 async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
     settings = {"KOSTER_USAGE_ACTION": "drop", "KOSTER_USAGE_UNKNOWN": "drop"}
     result, spider, urls = await crawled(crawl, server, **settings)
@@ -184,8 +180,6 @@ async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
     )
 
 
-@pytest.mark.promise("docs/usage.md", 'KOSTER_USAGE_ACTION = "refuse"')
-@pytest.mark.promise("docs/usage.md", "copies expire after a day")
 async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     result, _, urls = await crawled(
