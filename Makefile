@@ -11,6 +11,7 @@
 #   make test-lowest  the same with the lowest versions of the direct dependencies
 #   make test-middle  what depends on the Python, for those in between
 #   make test-ecosystem  real crawls beside other plugins; ecosystem-page writes docs/ecosystem.md from it
+#   make test-servers  logs that nginx, Apache, Squid and others write, and an archive in pywb: of what is installed
 #   make test-scrapy  Scrapy's own tests, with the add-on in Scrapy's default settings
 #   make lint         ruff, import-linter, mypy, and zizmor for the workflows
 #   make docs         the site of docs/, in build/docs; a warning is an error
@@ -67,11 +68,13 @@ ONE_LOOP := $(addprefix --ignore=tests/,$(addsuffix .py,crawl/test_addon crawl/t
 # Twisted's own reactor has the HTTP client and the timers of the asyncio reactor.
 OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _start.py _waiting.py)
 
+SERVERS := tests/ecosystem/test_logs_of_servers.py tests/ecosystem/test_pywb.py
+
 # The longest first. Most of them wait more than they work: so many may run at a time.
 RUNS := test-reactorless-first test-reactorless-second test-covered-units test-long test-many \
 	test-reactor test-browser
 
-.PHONY: demo demo-fleet test test-rest test-all test-covered test-long-crawls $(RUNS) test-reactorless test-timed test-redis test-floor test-lowest test-middle test-quick test-scrapy test-ecosystem  ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate random-crawl bench clean install
+.PHONY: demo demo-fleet test test-rest test-all test-covered test-long-crawls $(RUNS) test-reactorless test-timed test-redis test-floor test-lowest test-middle test-quick test-scrapy test-ecosystem test-servers ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate random-crawl bench clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -197,7 +200,11 @@ test-scrapy:
 
 # A real crawl beside each plugin, and beside what Scrapy has.
 test-ecosystem: $(ECOSYSTEM)
-	$(PYTEST) tests/ecosystem
+	$(PYTEST) tests/ecosystem $(addprefix --ignore=,$(SERVERS))
+
+# Each skip names a program that is not installed, and how to install it.
+test-servers: $(TEST)
+	$(PYTEST) -rs $(SERVERS)
 
 # The same, what the table has of other tests, and that of scrapyd where it is installed.
 ecosystem-page: $(ECOSYSTEM)
