@@ -98,12 +98,12 @@ class SiteRecords:
         state.learn(facts)
         copy = last_copy(facts.known)
         if copy and copy.body:
+            self._evict()  # before it is loaded: its request has not been decided yet
             text = self._loaded[state] = copy.body
             self._users[text] += 1
             if self._users[text] == 1:
                 self._facts[text] = facts
                 self._left -= _size_of(text)
-            self._evict()
 
     def use(self, state: SiteState) -> None:
         """Note that a request was decided by the file of a site."""

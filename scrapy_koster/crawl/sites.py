@@ -102,6 +102,7 @@ class Sites:
                     self.serve(state, request)
                 return self._step_between(state.site, state.known)
             self.busy()
+            self.announcer.begins_to_wait(state)
             told: Deferred[Settled] = Deferred(partial(self._leaves, state))
             self.serve(state, request, told)
             with self.in_place.waiting(request):
@@ -122,7 +123,6 @@ class Sites:
 
         *request* waits in place for *told*, is parked already, or does not wait for the attempt.
         """
-        self.announcer.begins_to_wait(state)
         served = self.served.get(state)
         waiting = served or Waiting(request)
         waiting.page = request

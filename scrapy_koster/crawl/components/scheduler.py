@@ -280,6 +280,7 @@ class DeferringScheduler(BaseScheduler):
             return True
         if waits(self._sites.current_step(state)) and not is_robots_txt(request.url):
             parked.push(str(state.site), request)
+            self._parts.announcer.begins_to_wait(state)
             self._sites.serve(state, request)
             return False
         return not (self._parts.pacer.is_open and self._parts.pacer.parks(request, state))
