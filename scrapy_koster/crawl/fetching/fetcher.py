@@ -53,7 +53,7 @@ Half of this time is for waiting for the host's turn, and half for storing the r
 
 # Twisted's list of errors, "[<twisted.python.failure.Failure twisted.internet.error.ConnectionLost:
 # Connection to the other side was lost.>]": its class and text are enough.
-_ERRORS = re.compile(r"\[?<(?:[\w.]+ )?(?:\w+\.)*(\w+: [^<>]+)>\]?")
+_ERRORS = re.compile(r"\[?<(?:[\w.]+ )?(?:\w+\.)*(\w+: [^<>]*)>\]?")
 _INSIDE = "it redirects to an address that is not public: {}"
 _WITH_IPV4 = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
 """NAT64, and the IPv4-compatible addresses of old: the last four bytes are an IPv4 address."""
