@@ -281,11 +281,11 @@ while True:
 @pytest.mark.real_time
 def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:
     chance = random.Random(33)
-    for kill in range(so_many(3, 20)):
+    for kill in range(so_many(2, 20)):
         folder = tmp_path / str(kill)
         process = forks.start("-c", KILLED, folder)
         assert process.stdout is not None
-        wanted = chance.randrange(1, 300)
+        wanted = chance.randrange(1, 100)
         for _ in range(wanted):
             process.stdout.readline()
         process.send_signal(signal.SIGKILL)

@@ -40,13 +40,13 @@ def rude(count: int = 3, **more: Any) -> list[Hit]:
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 def test_what_is_compressed_counts_up_to_its_damage(compress: Callable[[bytes], bytes]) -> None:
-    log = written(rude(1000))
+    log = written(rude(300))
     half = log.index(b"\n", len(log) // 2) + 1
     members = compress(log[:half]) + compress(log[half:])
     assert judged(members) == judged(log)
     found = judged(members[: len(members) * 3 // 4])
     assert "damaged" in found["damaged"][0]["why"]
-    assert 500 <= found["lines"] < 1000
+    assert 150 <= found["lines"] < 300
 
 
 # Lines.
@@ -157,19 +157,19 @@ def test_what_gives_a_robot_no_grace(method: str, status: int, in_grace: int) ->
 
 @pytest.mark.slow
 def test_more_robots_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_auditor, "ROBOTS_MOST", 100)
-    monkeypatch.setattr(audit_auditor, "MERGED_AT_ONCE", 50)
+    monkeypatch.setattr(audit_auditor, "ROBOTS_MOST", 40)
+    monkeypatch.setattr(audit_auditor, "MERGED_AT_ONCE", 20)
     hits = [
         Hit(BEGAN + n, f"x{n:x}bot/1.0", "/private/1", client=f"10.0.{n % 256}.1")
-        for n in range(1000)
+        for n in range(400)
     ]
-    hits += rude(100)
-    hits += [Hit(BEGAN + n, f"program{n:x}x/1", "/") for n in range(600)]
+    hits += rude(60)
+    hits += [Hit(BEGAN + n, f"program{n:x}x/1", "/") for n in range(240)]
     found = judged(written(sorted(hits, key=lambda hit: hit.secs)))
     rest, robots = found["not_kept_apart"], found["robots"]
-    assert robots[0]["violations"] == 100
-    assert rest["names"] > 800
-    assert rest["violations"] + sum(robot["violations"] for robot in robots) == 1100
+    assert robots[0]["violations"] == 60
+    assert rest["names"] > 320
+    assert rest["violations"] + sum(robot["violations"] for robot in robots) == 460
     requests = rest["requests"] + found["unknown"]["requests"] + sum(r["requests"] for r in robots)
     assert requests == found["lines"]
 

@@ -155,6 +155,7 @@ async def test_a_challenge_is_no_answer(
 # The comparison.
 
 
+@pytest.mark.long
 async def test_the_comparison_is_what_a_run_gives(crawl: Crawl, server: Server) -> None:
     if not is_reactor_installed() and scrapy.version_info < (2, 19):
         pytest.skip("its downloader has no timeout for a whole response: some would never end")

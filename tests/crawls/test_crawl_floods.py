@@ -11,7 +11,7 @@ from harness.server import Server
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
-SOME = ("headers", "the extension of a chunk")
+SOME = ("the extension of a chunk",)
 """Each costs seconds of work."""
 
 

@@ -178,6 +178,7 @@ async def test_a_redirect_on_the_host_is_the_same_visit(crawl: Crawl, server: Se
 # Several at once.
 
 
+@pytest.mark.long  # what the killed one held lapses after 20 s
 def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
     """After kill -9 as well: that there was a visit is stored when it begins."""
     place = place_of("sqlite", tmp_path)
