@@ -258,9 +258,12 @@ def _mixed(plan: Plan, chance: Random) -> None:
 
 def _draw_inner(plan: Plan, chance: Random) -> None:
     """Draw links that are not filtered, downloads in callbacks, and pictures."""
-    for page in [page for page in plan.pages if page.status == 200]:
+    for number, page in enumerate(list(plan.pages)):
+        if page.status != 200:
+            continue
         if page.links and chance.random() < 0.1:
-            page.again = [chance.choice(page.links)]
+            # Towards later pages only: a circle of links that are not filtered has no end.
+            page.again = [link for link in [chance.choice(page.links)] if link > number]
         if chance.random() < 0.1:
             page.inner = [plan.extra(chance)]
         if chance.random() < 0.2:
