@@ -30,6 +30,9 @@ from scrapy_koster.protocol.wording import (
     utc,
 )
 
+# With the reason for giving a site up, see ``step.given_up``.
+_REASON_CHARS = 500
+
 
 class Source(Enum):
     """The origin of the copy or failure that decided."""
@@ -158,7 +161,7 @@ class Verdict(Ruling):
             "fetched": utc(copy.fetched) if copy and dated else None,
             "expires": utc(copy.expires) if copy and dated else None,
             "override": self.override.to_dict() if self.override else None,
-            "reason": printable(failure.reason) if failure else None,
+            "reason": printable(failure.reason, _REASON_CHARS) if failure else None,
             "retry": utc(failure.retry) if failure else None,
             "source": self.source.value,
         }
@@ -195,11 +198,13 @@ class Verdict(Ruling):
     def _not_fetched(self, failure: Failure) -> str:
         """Return in words when, how often and why the robots.txt could not be fetched."""
         if not failure.attempts:  # the crawl has not tried
-            return f"was not fetched ({printable(failure.reason)})"
+            return f"was not fetched ({printable(failure.reason, _REASON_CHARS)})"
         tries = "1 attempt" if failure.attempts == 1 else f"{failure.attempts} attempts"
         by = " by another process" if self.source is Source.STORAGE else ""
         when = f"last at {utc(failure.asked)}{by}"
-        return f"could not be fetched in {tries} ({printable(failure.reason)}), {when}"
+        return (
+            f"could not be fetched in {tries} ({printable(failure.reason, _REASON_CHARS)}), {when}"
+        )
 
     def __repr__(self) -> str:
         """Return a short, printable text (section 6), shown by Twisted's Failure in an errback."""

@@ -94,7 +94,7 @@ def test_one_deferred_that_waiters_share_is_found(
             if waiting is None or not waiting.in_place:
                 self.serve(state, request, Deferred())
                 waiting = self.served[state]
-            with self.waiting(request):
+            with self.in_place.waiting(request):
                 step = await maybe_deferred_to_future(next(iter(waiting.in_place)))
         return step
 
