@@ -275,7 +275,6 @@ class HostLocks:
         """Run *coroutine*. ``closed`` waits for its end."""
         task = deferred_from_coro(coroutine)
         self._tasks.add(task)
-        task.addErrback(lambda failure: failure.trap(*CANCELLED))
         task.addBoth(lambda _: self._tasks.discard(task))
 
     # The end.
