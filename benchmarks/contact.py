@@ -19,7 +19,7 @@ from harness.storages import Place
 from real_files import CORPUS
 from report import Table
 
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Claiming, Storage
 
@@ -64,7 +64,7 @@ def _contacts(rounds: int, folder: Path, server: RedisServer | None) -> Table:
     )
 
 
-def _contact(storage: Storage, known: list[Copy], number: int) -> tuple[float, float]:
+def _contact(storage: Storage, known: list[CachedRobots], number: int) -> tuple[float, float]:
     """Return the CPU and the time of one contact, in microseconds."""
     sites = [Site("http", f"{number}-{n}.example", 80) for n in range(CONTACTS)]
     began, cpu = time.perf_counter(), time.process_time()
@@ -73,7 +73,7 @@ def _contact(storage: Storage, known: list[Copy], number: int) -> tuple[float, f
     return used / CONTACTS * 1e6, passed / CONTACTS * 1e6
 
 
-async def _all(storage: Storage, sites: list[Site], known: list[Copy]) -> None:
+async def _all(storage: Storage, sites: list[Site], known: list[CachedRobots]) -> None:
     async def use(call: Callable[..., Any], *arguments: Any, **named: Any) -> None:
         if storage.blocking:
             await asyncio.to_thread(call, *arguments, **named)
@@ -119,10 +119,10 @@ def _sizes(server: RedisServer) -> Table:
     )
 
 
-def _copies() -> list[Copy]:
+def _copies() -> list[CachedRobots]:
     now = time.time()
     return [
-        Copy(
+        CachedRobots(
             url="https://www.site-1.example/robots.txt",
             status=200,
             body=file.body,

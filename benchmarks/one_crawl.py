@@ -156,9 +156,9 @@ class Measured:
             self._sample()
 
     def _sample(self) -> None:
-        assembly: Any = getattr(self._crawler, "_koster_assembly", None)
-        if assembly is not None:
-            under_way = assembly.sites.served
+        context: Any = getattr(self._crawler, "_koster_context", None)
+        if context is not None:
+            under_way = context.sites.served
             self._attempts = max(self._attempts, len(under_way))
         asyncio.get_running_loop().call_later(SAMPLE_SECS, self._sample)
 

@@ -17,8 +17,8 @@ from scrapy.statscollectors import MemoryStatsCollector
 from timing import Times, by_turns, micros
 
 from scrapy_koster import KosterMiddleware
-from scrapy_koster.crawl.assembly import Parts, assembly_of
-from scrapy_koster.protocol.access import Answer, Copy
+from scrapy_koster.crawl.context import Parts, context_of
+from scrapy_koster.protocol.access import Answer, CachedRobots
 from scrapy_koster.protocol.site import Site
 
 SITE = "http://www.fict.org"
@@ -119,7 +119,9 @@ class _Fetch:
     def __init__(self, body: bytes) -> None:
         self._body = body
 
-    async def fetch(self, _site: Site, _page: Request, _stale: Copy | None, **_: object) -> Answer:
+    async def fetch(
+        self, _site: Site, _page: Request, _stale: CachedRobots | None, **_: object
+    ) -> Answer:
         return Answer(f"{SITE}/robots.txt", 200, {}, self._body)
 
     def cancel(self) -> None:
@@ -129,7 +131,7 @@ class _Fetch:
 def _ours(body: bytes) -> KosterMiddleware:
     crawler = _crawler()
     fetch: Any = _Fetch(body)
-    assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
+    context_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
     middleware = KosterMiddleware(crawler)
     waiting = middleware.process_request(Request(SITE))
     assert waiting is not None

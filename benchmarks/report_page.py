@@ -18,7 +18,7 @@ from crawls import CRAWL, OURS, PAGES, settings_of
 from report import Table
 from web import Web
 
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.report.database import Writer
 from scrapy_koster.report.tally import Tally
 
@@ -28,11 +28,11 @@ BATCH = 2_000
 COUNTS = (100, 100_000, 1_000_000)
 MAKE = """
 import json, resource, sys, time
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.report.page import write_page
 began = time.perf_counter()
 body = b"User-agent: *\\nDisallow: /private/\\n" * 20
-copy = Copy("http://a.example/robots.txt", 200, body, None, None, 0.0, 0.0)
+copy = CachedRobots("http://a.example/robots.txt", 200, body, None, None, 0.0, 0.0)
 write_page(sys.argv[1], sys.argv[2], copies=lambda site: copy)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps({"secs": time.perf_counter() - began, "peak": peak}))
@@ -194,7 +194,7 @@ def _add(tally: Tally, number: int, chance: random.Random) -> None:
     row.update(asked=1, fetched=NOW - chance.randrange(900_000), expires=NOW + 600_000)
     kind = number % 20
     if kind < 13:
-        row.update(outcome=int(Standing.OBEYED), status=200, answered=1, fetches=1, record_line=1)
+        row.update(outcome=int(SiteStatus.OBEYED), status=200, answered=1, fetches=1, record_line=1)
         row.update(
             record="*",
             bytes=chance.randrange(30, 9000),
@@ -204,14 +204,14 @@ def _add(tally: Tally, number: int, chance: random.Random) -> None:
         if kind < 7:
             _refuse(tally, site, chance)
     elif kind < 18:
-        row.update(outcome=int(Standing.WITHOUT_ROBOTS_TXT), status=404, answered=1, fetches=1)
+        row.update(outcome=int(SiteStatus.WITHOUT_ROBOTS_TXT), status=404, answered=1, fetches=1)
         row["allowed_none"] = chance.randrange(1, 60)
     elif kind == 18:
-        row.update(outcome=int(Standing.RESTRICTED), status=403, answered=1, refused_restricted=2)
+        row.update(outcome=int(SiteStatus.RESTRICTED), status=403, answered=1, refused_restricted=2)
         tally.add("rule", site, 0, "", "restricted", refused=2)
         tally.put("sample", site, "restricted", 0, 0, url=f"{site}/")
     else:
-        row.update(outcome=int(Standing.UNAVAILABLE), status=503, reason="HTTP 503", given_up=1)
+        row.update(outcome=int(SiteStatus.UNAVAILABLE), status=503, reason="HTTP 503", given_up=1)
         tally.add("failure", "HTTP 503", attempts=1)
 
 

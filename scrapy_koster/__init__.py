@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.downloader import RobotsDownloader
     from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
     from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser
-    from scrapy_koster.protocol.standing import Ground, Standing
+    from scrapy_koster.protocol.site_status import Ground, SiteStatus
     from scrapy_koster.protocol.usage import Preference, Statement, Usage
     from scrapy_koster.protocol.verdict import Verdict
     from scrapy_koster.report.extension import RobotsReport
@@ -41,7 +41,7 @@ __all__ = [
     "RobotsReport",
     "RobotsSitemapMixin",
     "RobotsUnavailable",
-    "Standing",
+    "SiteStatus",
     "Statement",
     "StrictestRobotParser",
     "Usage",
@@ -52,7 +52,7 @@ __all__ = [
 _MODULES = {
     "Addon": "addon",
     "DeferringScheduler": "crawl.components.scheduler",
-    "Ground": "protocol.standing",
+    "Ground": "protocol.site_status",
     "KosterMiddleware": "crawl.components.downloadermiddleware",
     "KosterRobotParser": "parsers",
     "LinkFilterMiddleware": "crawl.components.spidermiddleware",
@@ -64,7 +64,7 @@ _MODULES = {
     "RobotsReport": "report.extension",
     "RobotsSitemapMixin": "crawl.components.sitemapspider",
     "RobotsUnavailable": "crawl.exceptions",
-    "Standing": "protocol.standing",
+    "SiteStatus": "protocol.site_status",
     "Statement": "protocol.usage",
     "StrictestRobotParser": "parsers",
     "Usage": "protocol.usage",

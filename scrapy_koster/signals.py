@@ -13,8 +13,8 @@ robots_requested = object()
 
 robots_retrieved = object()
 """A robots.txt was fetched or found in the storage, or could not be retrieved: *site*, *known* (a
-``Copy`` or a ``Failure``), *how* (a ``Retrieval``), *result* (an ``Answer`` or a ``NoAnswer``; None
-if *known* comes from the storage).
+``CachedRobots`` or a ``FetchFailure``), *how* (a ``Retrieval``), *result* (an ``Answer`` or a
+``NoAnswer``; None if *known* comes from the storage).
 """
 
 robots_read = object()
@@ -23,8 +23,9 @@ robots_read = object()
 """
 
 site_status_changed = object()
-"""The status of *site* is known, for the first time or again: *status*, a ``Standing``. *previous*
-is the status before, or None for the first time. *status* and *previous* may be the same.
+"""The status of *site* is known, for the first time or again: *status*, a ``SiteStatus``.
+
+*previous* is the status before, or None for the first time. Both may be the same.
 """
 
 site_deferred = object()
@@ -34,9 +35,10 @@ site_given_up = object()
 """The waiting requests of *site* are refused."""
 
 request_allowed = object()
-"""*request* may be fetched: *site*, *status* (a ``Standing`` or None), *known* (a ``Copy``, a
-``Failure`` or None), *robot* (the robot's name), *verdict*. If an entry of KOSTER_OVERRIDES allows
-the request, *verdict* is a ``Verdict`` with this ``override``. If not, *verdict* is None.
+"""*request* may be fetched: *site*, *status* (a ``SiteStatus`` or None), *known* (a
+``CachedRobots``, a ``FetchFailure`` or None), *robot* (the robot's name), *verdict*. If an entry of
+KOSTER_OVERRIDES allows the request, *verdict* is a ``Verdict`` with this ``override``. If not,
+*verdict* is None.
 """
 
 request_refused = object()

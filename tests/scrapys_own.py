@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.storage.memory import MemoryStorage
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from scrapy_koster.protocol.access import Known
+    from scrapy_koster.protocol.access import CacheEntry
     from scrapy_koster.protocol.site import Site
 
 REASONS = Path(__file__).with_suffix(".md")
@@ -78,12 +78,12 @@ KOSTER_IDLE_LIMIT_SECS = 1  # for tests of sites that cannot be reached
 class WithoutNetwork(MemoryStorage):
     """Has the copy of an example.com without a robots.txt: tests use its pages and never send."""
 
-    def get(self, site: Site) -> Known | None:
+    def get(self, site: Site) -> CacheEntry | None:
         """Return what is known of *site*."""
         if site.host != "example.com":
             return super().get(site)
         now = time.time()
-        return Copy(site.robots_url, 404, b"", None, None, now, now + 3600)
+        return CachedRobots(site.robots_url, 404, b"", None, None, now, now + 3600)
 
 
 def main() -> None:

@@ -20,12 +20,12 @@ from uuid import UUID
 from scrapy_koster.archive.record import Attempt, Record, outcome_url
 from scrapy_koster.archive.warc import date_text
 from scrapy_koster.archive.writer import Writer
-from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure, last_copy
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import fields_of
-from scrapy_koster.storage.latest import learnt
+from scrapy_koster.storage.latest import recorded_at
 
 _RESPONSE = "application/http; msgtype=response"
 _REQUEST = "application/http; msgtype=request"
@@ -55,14 +55,14 @@ class Evidence:
         self._began = began
         self._written: dict[object, None] = {}
 
-    def add(self, attempt: Attempt) -> tuple[Known, int]:
+    def add(self, attempt: Attempt) -> tuple[CacheEntry, int]:
         """Write *attempt*. Return its copy or failure, and the number of written records.
 
         The returned copy has the ID of its record. A copy or failure from the storage is written
         once: later it is returned unchanged, with the number 0. Raises OSError if *attempt* cannot
         be written.
         """
-        outcome = attempt.site, learnt(attempt.known)
+        outcome = attempt.site, recorded_at(attempt.known)
         if not attempt.exchanges and outcome in self._written:
             return attempt.known, 0
         known, records = self._records(attempt)
@@ -77,11 +77,11 @@ class Evidence:
         """Close the file, and write the index. Raises OSError."""
         self._writer.close()
 
-    def _records(self, attempt: Attempt) -> tuple[Known, list[Record]]:
+    def _records(self, attempt: Attempt) -> tuple[CacheEntry, list[Record]]:
         records: list[Record] = []
         known, copy, held = attempt.known, last_copy(attempt.known), None
         is_renewed = any(exchange.status == 304 for exchange in attempt.exchanges[-1:])
-        is_new = attempt.source == "fetched" and isinstance(known, Copy) and not is_renewed
+        is_new = attempt.source == "fetched" and isinstance(known, CachedRobots) and not is_renewed
         if copy is not None and not is_new:
             # After a 304, the copy has a new date. Its body is in the record of ``attempt.stale``.
             held = self._held(attempt.site, attempt.stale or copy, records)
@@ -90,10 +90,10 @@ class Evidence:
             records += _hop(exchange, held)
         if copy is not None:
             copy = copy if held else _received(attempt, copy, records)
-            known = replace(known, stale=copy) if isinstance(known, Failure) else copy
+            known = replace(known, stale=copy) if isinstance(known, FetchFailure) else copy
         return known, [*records, _outcome(attempt, known)]
 
-    def _held(self, site: Site, copy: Copy, records: list[Record]) -> Copy:
+    def _held(self, site: Site, copy: CachedRobots, records: list[Record]) -> CachedRobots:
         """Return *copy* with the ID of its record. An unwritten record is added to *records*."""
         if copy.record_id is not None and copy.fetched >= self._began:
             return copy
@@ -105,7 +105,7 @@ class Evidence:
         return replace(copy, record_id=record_id)
 
 
-def _hop(exchange: Exchange, held: Copy | None) -> list[Record]:
+def _hop(exchange: Exchange, held: CachedRobots | None) -> list[Record]:
     """Return the records of a response and its request. A 304 is a revisit of *held*, if given."""
     url = _url(exchange.url)
     origin, target = origin_and_path(url)
@@ -138,7 +138,7 @@ def _hop(exchange: Exchange, held: Copy | None) -> list[Record]:
     return [response, Record("request", began, b"", _REQUEST, url, more=more, head=head)]
 
 
-def _received(attempt: Attempt, copy: Copy, records: list[Record]) -> Copy:
+def _received(attempt: Attempt, copy: CachedRobots, records: list[Record]) -> CachedRobots:
     """Return *copy* with the ID of the record that has its body.
 
     This is the last response in *records*. If there is no response, or if the response has another
@@ -156,12 +156,12 @@ def _received(attempt: Attempt, copy: Copy, records: list[Record]) -> Copy:
     return replace(copy, record_id=body.id)
 
 
-def _of_body(copy: Copy) -> Record:
+def _of_body(copy: CachedRobots) -> Record:
     more = {"WARC-Payload-Digest": digest_of(copy.body)}
     return Record("resource", copy.fetched, copy.body, "text/plain", _url(copy.url), more=more)
 
 
-def _outcome(attempt: Attempt, known: Known) -> Record:
+def _outcome(attempt: Attempt, known: CacheEntry) -> Record:
     copy, failure = fields_of(known)
     told: dict[str, object] = {"site": str(attempt.site), "source": attempt.source}
     more = {}
@@ -169,7 +169,7 @@ def _outcome(attempt: Attempt, known: Known) -> Record:
         size = len(copy.pop("body"))
         told["copy"] = {**copy, "url": _url(copy["url"]), "bytes": size}
         more = {"Koster-Digest": copy["digest"], "WARC-Refers-To": copy["record_id"] or ""}
-    if failure is not None and isinstance(known, Failure):
+    if failure is not None and isinstance(known, FetchFailure):
         reason = _USER.sub(b"", known.reason.encode("utf-8", "replace")).decode()
         told["failure"] = {**failure, "reason": reason, "no_such_host": known.no_such_host}
     body, url = json.dumps(told).encode(), outcome_url(attempt.site)

@@ -9,10 +9,10 @@ from pathlib import Path
 from scrapy_koster.archive.index import WARC_SUFFIX, fields_about, index_of
 from scrapy_koster.archive.record import ArchiveError, Outcome, Record, outcome_url
 from scrapy_koster.archive.warc import records_in
-from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure, last_copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import known_from
-from scrapy_koster.storage.latest import learnt
+from scrapy_koster.storage.latest import recorded_at
 
 
 class Folder:
@@ -34,9 +34,9 @@ class Folder:
             for record in self._about(warc, outcome_url(site))
             if (outcome := _outcome(record, site, warc)) is not None
         ]
-        return sorted(found, key=lambda outcome: (outcome.at, learnt(outcome.known)))
+        return sorted(found, key=lambda outcome: (outcome.at, recorded_at(outcome.known)))
 
-    def whole(self, outcome: Outcome) -> Known:
+    def whole(self, outcome: Outcome) -> CacheEntry:
         """Return the result with the body of the copy.
 
         Raises ArchiveError if the body is not found, or if a WARC file cannot be read.
@@ -45,7 +45,7 @@ class Folder:
         if copy is None or not outcome.body_bytes:
             return known
         copy = replace(copy, body=self._body(copy, outcome))
-        return replace(known, stale=copy) if isinstance(known, Failure) else copy
+        return replace(known, stale=copy) if isinstance(known, FetchFailure) else copy
 
     def info(self, warc: Path) -> Mapping[str, str]:
         """Return the fields of the warcinfo record in *warc*, such as the settings of the crawl.
@@ -58,7 +58,7 @@ class Folder:
         named = (line.partition(":") for line in lines if ":" in line)
         return {name.strip(): value.strip() for name, _, value in named}
 
-    def _body(self, copy: Copy, outcome: Outcome) -> bytes:
+    def _body(self, copy: CachedRobots, outcome: Outcome) -> bytes:
         for warc in sorted(self._warcs, key=lambda each: each != outcome.warc):
             for record in self._about(warc, copy.url, copy.record_id):
                 if len(record.body) == outcome.body_bytes:
@@ -100,6 +100,6 @@ def _outcome(record: Record, site: Site, warc: Path) -> Outcome | None:
             return None
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None
-    if isinstance(known, Failure):
+    if isinstance(known, FetchFailure):
         known = replace(known, no_such_host=no_such_host)
     return Outcome(record.date, str(told.get("source")), known, size, warc)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from scrapy_koster.archive.record import Outcome
-from scrapy_koster.protocol.access import Copy
-from scrapy_koster.storage.latest import learnt
+from scrapy_koster.protocol.access import CachedRobots
+from scrapy_koster.storage.latest import recorded_at
 
 _COMPARED_LINES = 1000
 
@@ -17,7 +17,7 @@ class Version:
 
     first: Outcome
     """The first result with this version."""
-    copy: Copy
+    copy: CachedRobots
     """The first copy, without the body. Its ``fetched`` is the first known time of this version."""
     last_seen: float
     """Time when the site last sent or confirmed this version, in seconds since the epoch."""
@@ -31,8 +31,8 @@ def versions(outcomes: Iterable[Outcome]) -> list[Version]:
     A response counts once, even if its copy was read from the storage or shared by workers.
     """
     found: list[Version] = []
-    for outcome in sorted(outcomes, key=lambda outcome: learnt(outcome.known)):
-        if not isinstance(copy := outcome.known, Copy):
+    for outcome in sorted(outcomes, key=lambda outcome: recorded_at(outcome.known)):
+        if not isinstance(copy := outcome.known, CachedRobots):
             continue
         last = found[-1] if found else None
         if last is None or (last.copy.status, last.copy.digest) != (copy.status, copy.digest):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from scrapy_koster.protocol.access import Copy, Known
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry
 from scrapy_koster.protocol.exchange import Exchange
 from scrapy_koster.protocol.site import Site
 
@@ -19,14 +19,14 @@ class Attempt:
     """An attempt to retrieve a robots.txt: the result, with the requests and responses."""
 
     site: Site
-    known: Known
+    known: CacheEntry
     source: str
     """Where the result comes from: a value of Source."""
     now: float
     """Time of the result, in seconds since the epoch."""
     exchanges: tuple[Exchange, ...] = ()
     """Requests and responses of the attempt; empty if the result comes from the storage."""
-    stale: Copy | None = None
+    stale: CachedRobots | None = None
     """The copy before the attempt, or None. A 304 refers to this copy."""
 
 
@@ -37,7 +37,7 @@ class Outcome:
     at: float
     """Time of the result, in seconds since the epoch."""
     source: str
-    known: Known
+    known: CacheEntry
     """The copy or failure without the body of the copy. ``Folder.whole`` adds the body."""
     body_bytes: int
     warc: Path

@@ -10,7 +10,7 @@ from scrapy_koster.protocol.delay import delay_of
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.ruling import Standard
-from scrapy_koster.protocol.standing import Ground, Standing, standing_stated
+from scrapy_koster.protocol.site_status import Ground, SiteStatus, status_of_http
 from scrapy_koster.protocol.wording import text_of
 
 READINGS = (Standard.DRAFT, Standard.RFC_9309)
@@ -184,10 +184,10 @@ class Knowledge:
         """Note the fetched version, unless *status* means restricted or unavailable (3.1)."""
         if status in _NOT_SENT or (self.fetched is not None and secs < self.fetched):
             return  # no answer, or a line out of order
-        standing = Standing.OBEYED if status == 304 else standing_stated(status)
-        if not standing.is_closed:
+        site_status = SiteStatus.OBEYED if status == 304 else status_of_http(status)
+        if not site_status.is_closed:
             self.fetched = secs
-            self.version = files.at(secs) if standing.ground is Ground.RULE else FREE
+            self.version = files.at(secs) if site_status.ground is Ground.RULE else FREE
 
     def excuses(self, decision: Decision, standard: Standard, secs: float, files: Files) -> bool:
         """Return whether a copy that the robot can use at the time *secs* allows a request."""

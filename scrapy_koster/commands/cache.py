@@ -13,7 +13,7 @@ from scrapy.exceptions import UsageError
 from scrapy_koster.commands.output import Line, dim, table
 from scrapy_koster.commands.subcommand import JSON, Run, Subcommand, argument, choose, sites_named
 from scrapy_koster.crawl.robot import copies_of
-from scrapy_koster.protocol.access import Failure, Known, last_copy
+from scrapy_koster.protocol.access import CacheEntry, FetchFailure, last_copy
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
@@ -165,9 +165,9 @@ def _sites_named(text: str | None, storage: Storage) -> list[Site]:
     return [site for site, _ in storage.sites() if text is None or site.host == sites[0].host]
 
 
-def _row(site: Site, known: Known, robot: str, now: float) -> tuple[str | int, ...]:
+def _row(site: Site, known: CacheEntry, robot: str, now: float) -> tuple[str | int, ...]:
     name = printable(str(site))
-    if isinstance(known, Failure):
+    if isinstance(known, FetchFailure):
         return name, printable(known.reason, 40), "-", utc(known.asked), "-", printable(robot)
     until = utc(known.expires) + ("" if now < known.expires else " (stale)")
     facts = f"HTTP {known.status}", len(known.body), utc(known.fetched), until
@@ -187,8 +187,8 @@ def _as_text(facts: Iterable[tuple[str, Any]], body: bytes) -> Iterator[Line]:
         yield "  ", dim(f"{number:>7}"), text
 
 
-def _as_dict(site: Site, known: Known, robot: str) -> dict[str, Any]:
-    if isinstance(known, Failure):
+def _as_dict(site: Site, known: CacheEntry, robot: str) -> dict[str, Any]:
+    if isinstance(known, FetchFailure):
         facts = {
             "reason": printable(known.reason),
             "attempts": known.attempts,

@@ -9,10 +9,10 @@ from scrapy_koster.checker.syntax import FINDINGS_LISTED, Finding, check
 from scrapy_koster.commands.lookup import NO_ANSWER, Basis
 from scrapy_koster.commands.output import Line, Part, bold, counted, cyan, dim, green, red, yellow
 from scrapy_koster.commands.subcommand import JSON, NOT_RETRIEVED, Run, Subcommand, argument, is_url
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
-from scrapy_koster.protocol.standing import Standing, standing_stated
+from scrapy_koster.protocol.site_status import SiteStatus, status_of_http
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 from scrapy_koster.protocol.wording import STANDARD_KEYS, TEXT_CHARS
 
@@ -88,11 +88,11 @@ def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
 def _body(basis: Basis | None) -> bytes | str:
     """Return the file of a site, or the reason why there is no file."""
     match basis.step if basis else None:
-        case Obey(Copy(status=status, body=body)):
-            standing = standing_stated(status)
-            if standing is Standing.OBEYED:
+        case Obey(CachedRobots(status=status, body=body)):
+            site_status = status_of_http(status)
+            if site_status is SiteStatus.OBEYED:
                 return body
-            if standing is Standing.RESTRICTED:
+            if site_status is SiteStatus.RESTRICTED:
                 return f"HTTP {status}: no file. The draft closes the site, RFC 9309 opens it"
             return f"HTTP {status}: there is no robots.txt"
         case Pass(failure) | Refuse(failure):

@@ -23,7 +23,7 @@ from scrapy_koster.commands.subcommand import (
 )
 from scrapy_koster.crawl.decision import decide
 from scrapy_koster.crawl.states import Facts, SiteState
-from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy
+from scrapy_koster.protocol.access import Answer, CachedRobots, after_answer, last_copy
 from scrapy_koster.protocol.delay import Delay, delay_or_limit
 from scrapy_koster.protocol.hazard import Hazard, watch_of
 from scrapy_koster.protocol.html_page import is_html
@@ -34,8 +34,8 @@ from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.ruling import Ruling, Standard
+from scrapy_koster.protocol.site_status import Ground
 from scrapy_koster.protocol.sitemap import sitemaps_in
-from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.usage import Usage, worded
 from scrapy_koster.protocol.verdict import Source, Verdict
 from scrapy_koster.protocol.wording import (
@@ -85,7 +85,7 @@ class Explained:
     @property
     def file(self) -> str | None:
         """The kind of an unusual file: "HTML", "text", "cut" or "UTF-16" (or UTF-32), or None."""
-        if not isinstance(known := self.verdict.known, Copy):
+        if not isinstance(known := self.verdict.known, CachedRobots):
             return None
         if is_html(known.body):
             return "HTML"
@@ -118,7 +118,7 @@ class Explained:
             return self.rulings[Standard.RFC_9309].allowed
         # RFC 9309, 2.3.1.3, for a status of 400 to 499: "the crawler MAY access any resources".
         # 2.3.1.4, for an unreachable file: "the crawler MUST assume complete disallow".
-        return isinstance(self.verdict.known, Copy) or is_robots_txt(self.verdict.url)
+        return isinstance(self.verdict.known, CachedRobots) or is_robots_txt(self.verdict.url)
 
 
 class Explain(Subcommand):
@@ -210,7 +210,7 @@ def explain(
     verdict = decision.verdict()
     rulings, hazard = _rulings(verdict, robot), None
     decides = verdict.allowed and rulings and verdict.override is None
-    if decides and isinstance(verdict.known, Copy):
+    if decides and isinstance(verdict.known, CachedRobots):
         watch = watch_of(verdict.known.in_utf8, basis.parser)
         hazard = watch.hazard(url, robot) if watch else None
     usage = Usage(decision.statements, labels=config.usage.labels)
@@ -222,7 +222,7 @@ def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
     """Return the rulings of both standards, or None if rules do not decide about the site."""
     by_rules = (Ground.RULE, Ground.DELAY, Ground.OVERRIDE, Ground.USAGE)
     copy = verdict.known
-    if verdict.ground not in by_rules or not isinstance(copy, Copy):
+    if verdict.ground not in by_rules or not isinstance(copy, CachedRobots):
         return None
     if copy.status in (401, 403):  # an override has opened the site
         return None
@@ -250,7 +250,9 @@ def _as_dict(explained: Explained) -> dict[str, Any]:
         facts["crawl_delay"] = explained.delay.to_dict()
     for standard, ruling in (explained.rulings or {}).items():
         facts[STANDARD_KEYS[standard]] = ruling_to_dict(ruling, verdict.robot)
-    facts["sitemaps"] = sitemaps_in(verdict.known.body if isinstance(verdict.known, Copy) else b"")
+    facts["sitemaps"] = sitemaps_in(
+        verdict.known.body if isinstance(verdict.known, CachedRobots) else b""
+    )
     facts["usage"] = explained.usage.to_dict()
     if outcome is not None:
         facts["at"], facts["learnt"] = utc(explained.basis.time), utc(outcome.at)
@@ -274,7 +276,7 @@ def _as_text(explained: Explained, origin: str) -> Iterator[Line]:
 def _context(explained: Explained) -> Iterator[Line]:
     """Yield the deciding lines of the robots.txt, by both standards, with the lines around them."""
     verdict, rulings = explained.verdict, explained.rulings
-    if rulings is None or not isinstance(verdict.known, Copy):
+    if rulings is None or not isinstance(verdict.known, CachedRobots):
         return
     text = lines(verdict.known.in_utf8.rstrip(b"\r\n"))
     marks = {standard: ruling.rule.number for standard, ruling in rulings.items() if ruling.rule}

@@ -11,7 +11,7 @@ from scrapy_koster.archive.history import Version, changes, versions
 from scrapy_koster.archive.record import Outcome
 from scrapy_koster.commands.output import Line, bold, dim, green, red, table
 from scrapy_koster.commands.subcommand import ARCHIVE, JSON, Run, Subcommand, argument, sites_named
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import CachedRobots, FetchFailure
 from scrapy_koster.protocol.line import lines, narrow
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
@@ -65,7 +65,7 @@ def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> I
     yield bold(str(site))
     yield from table(_COLUMNS, [[each[key] for key in _KEYS] for each in facts])
     known = (outcome.known for outcome in outcomes)
-    if failures := {each.asked: each.reason for each in known if isinstance(each, Failure)}:
+    if failures := {each.asked: each.reason for each in known if isinstance(each, FetchFailure)}:
         at, reason = max(failures.items())
         yield f"failures: {len(failures)}, the last at {utc(at)}: {printable(reason)}"
     for old, new in pairwise(facts if run.opts.diff else ()):
@@ -98,5 +98,5 @@ def _change_as_dict(was: int, now: int, line: bytes) -> dict[str, Any]:
 
 def _body(folder: Folder, version: Version) -> list[bytes]:
     known = folder.whole(version.first)
-    assert isinstance(known, Copy)
+    assert isinstance(known, CachedRobots)
     return lines(narrow(known.body).rstrip(b"\r\n")) if known.body else []

@@ -18,17 +18,17 @@ from scrapy.utils.misc import build_from_crawler
 from scrapy.utils.spider import DefaultSpider
 
 from scrapy_koster.archive.record import Outcome
-from scrapy_koster.crawl.assembly import Assembly, Parts
 from scrapy_koster.crawl.config import Config, config_of
+from scrapy_koster.crawl.context import CrawlContext, Parts
 from scrapy_koster.crawl.fetching.archiver import decisive
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.robot import user_agent
-from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer, standing_of
+from scrapy_koster.protocol.access import Answer, CachedRobots, CacheEntry, NoAnswer, status_of_copy
 from scrapy_koster.protocol.delay import CrawlDelay
 from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.site_status import Ground
 from scrapy_koster.protocol.step import Ask, Obey, Pass, Refuse, next_step, waits
 from scrapy_koster.protocol.usage_statements import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
@@ -83,7 +83,7 @@ class Basis:
 
 
 def basis_of(
-    site: Site, known: Known, source: Source, *, at: float, config: Config, crawler: Crawler
+    site: Site, known: CacheEntry, source: Source, *, at: float, config: Config, crawler: Crawler
 ) -> Basis:
     """Return the basis of decisions on *site* by *known* at the time *at*.
 
@@ -92,9 +92,13 @@ def basis_of(
     """
     step = next_step(known, now=at, policy=config.policy.at(site, at))
     if waits(step):
-        step = Obey(known, known.expires) if isinstance(known, Copy) else Refuse(known, known.retry)
+        step = (
+            Obey(known, known.expires)
+            if isinstance(known, CachedRobots)
+            else Refuse(known, known.retry)
+        )
     parser = None
-    if isinstance(step, Obey) and standing_of(step.copy, config.policy).ground is Ground.RULE:
+    if isinstance(step, Obey) and status_of_copy(step.copy, config.policy).ground is Ground.RULE:
         parser = build_from_crawler(config.parser, crawler, step.copy.in_utf8)
     return Basis(step, source, parser, config, config.robot or user_agent(crawler), at)
 
@@ -166,9 +170,9 @@ class LookupSpider(Spider):
         once = replace(config, pace=replace(config.pace, choice=CrawlDelay.IGNORE))
         if config.policy.defers:  # report a failure at once, instead of after retries
             once = replace(once, policy=replace(config.policy, unavailable=Unavailable.DISALLOW))
-        # Not ``assembly_of``: an enabled KosterMiddleware has its assembly there, with other parts.
+        # Not ``context_of``: an enabled KosterMiddleware has its context there, with other parts.
         store = _Refreshed if self.refresh else StorageCalls
-        sites = Assembly(crawler, Parts(config=once, store=store)).sites
+        sites = CrawlContext(crawler, Parts(config=once, store=store)).sites
         try:
             for url in self.urls:
                 state = sites.records.state_of(url)
@@ -198,6 +202,6 @@ class _Refreshed(StorageCalls):
     async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:  # noqa: ARG002
         return GRANTED
 
-    async def put(self, site: Site, known: Known) -> None:
-        if isinstance(known, Copy):
+    async def put(self, site: Site, known: CacheEntry) -> None:
+        if isinstance(known, CachedRobots):
             await super().put(site, known)

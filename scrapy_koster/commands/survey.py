@@ -52,7 +52,7 @@ _LINES = (("repeated", "duplicate"), ("broken", "invalid"), ("skipped", "blank o
 # More than the number of robots.txt files that are fetched at once (``socket_limit``), so that the
 # next fetch can always begin.
 URLS_AT_ONCE = 2000
-_LOOK_SECS = 0.05
+_IDLE_POLL_SECS = 0.05
 _SCHEDULER = "scrapy.core.scheduler.Scheduler"
 
 SURVEY_SETTINGS: dict[str, Any] = {
@@ -307,7 +307,7 @@ class SurveySpider(Spider):
         with suppress(CancelledError):
             while True:
                 if self._under_way >= URLS_AT_ONCE:
-                    await clock.sleep(_LOOK_SECS)
+                    await clock.sleep(_IDLE_POLL_SECS)
                 elif url := next(rest, None):
                     yield self._request(url)
                 elif self._settled:
@@ -315,7 +315,7 @@ class SurveySpider(Spider):
                 elif seed := next(firsts, None):
                     yield self._request(seed[1], seed=seed)
                 elif self._under_way:
-                    await clock.sleep(_LOOK_SECS)
+                    await clock.sleep(_IDLE_POLL_SECS)
                 else:
                     return
 

@@ -15,7 +15,7 @@ from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.engine.private import belonging
+from scrapy_koster.crawl.engine.private import per_crawler
 
 Instant = float
 """A time of the monotonic clock, in seconds. Not comparable with seconds since the epoch."""
@@ -104,4 +104,4 @@ class Ticks:
 
 def clock_of(crawler: Crawler) -> Clock:
     """Return the clock of *crawler*, shared by the parts of the crawl."""
-    return belonging(crawler, Clock, Clock)
+    return per_crawler(crawler, Clock, Clock)

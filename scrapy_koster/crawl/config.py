@@ -16,7 +16,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.project import data_path
 
 from scrapy_koster.crawl import setting_kinds as kinds
-from scrapy_koster.crawl.engine.private import belonging
+from scrapy_koster.crawl.engine.private import per_crawler
 from scrapy_koster.parsers import Rfc9309RobotParser, StrictestRobotParser
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.nametoken import joined, name_token, names_of
@@ -194,7 +194,7 @@ def _those_of(kind: Any, values: Mapping[str, Any], prefix: str = "") -> dict[st
 
 def config_of(crawler: Crawler) -> Config:
     """Return the settings of *crawler*, read once. Raises ValueError if a setting is invalid."""
-    return belonging(crawler, Config, lambda: Config.from_crawler(crawler))
+    return per_crawler(crawler, Config, lambda: Config.from_crawler(crawler))
 
 
 def checked_robot(robot: Any, where: str, parser: type = Reading) -> str | None:

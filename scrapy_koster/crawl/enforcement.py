@@ -16,18 +16,18 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster import signals
-from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.context import context_of
 from scrapy_koster.crawl.decision import Decision, decide
 from scrapy_koster.crawl.engine.compat import CannotResolveHostError
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.fetching.fetcher import network_of
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import CachedRobots, FetchFailure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
-from scrapy_koster.protocol.standing import Ground, Standing
+from scrapy_koster.protocol.site_status import Ground, SiteStatus
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled, Step, copy_in_force, waits
 from scrapy_koster.protocol.usage import Statement
 from scrapy_koster.protocol.verdict import Verdict
@@ -45,7 +45,7 @@ class Enforcement:
 
     def __init__(self, crawler: Crawler) -> None:
         self._log = Log(__name__, crawler)
-        self._parts = parts = assembly_of(crawler)
+        self._parts = parts = context_of(crawler)
         self._config = parts.config
         self._announcer = parts.announcer
         self._stats = crawler.stats
@@ -131,7 +131,7 @@ class Enforcement:
         now, policy = self._epoch(), self._config.policy
         copy = copy_in_force(state.known, now=now, policy=policy.at(state.site, now))
         has_override = bool(policy.overrides)  # it can end meanwhile
-        is_open = has_override and copy is None and isinstance(state.known, Failure)
+        is_open = has_override and copy is None and isinstance(state.known, FetchFailure)
         if decided_url != url or is_open:
             return self._check_after_wait(request, state, robot)
         if copy is not None and (has_override or _identity(copy) != by):
@@ -152,7 +152,7 @@ class Enforcement:
                     " to go to into a proxy or the DNS"
                 )
                 now = self._epoch()
-                return Refuse(Failure(reason, 0, now, now, now, None), now)
+                return Refuse(FetchFailure(reason, 0, now, now, now, None), now)
         return None
 
     def check_final_url(self, request: Request, url: str, state: SiteState, step: Step) -> None:
@@ -190,7 +190,7 @@ class Enforcement:
             signals.request_allowed,
             request=request,
             site=state.site,
-            status=Standing.LET_THROUGH if isinstance(step, Pass) else state.standing,
+            status=SiteStatus.LET_THROUGH if isinstance(step, Pass) else state.status,
             known=state.known,
             robot=robot,
             verdict=None if override is None else verdict,
@@ -240,7 +240,7 @@ class Enforcement:
                 " logged once",
                 site=state.site,
             )
-        if self._sites.is_by_hand:  # a person waits for the page
+        if self._sites.is_interactive:  # a person waits for the page
             self._log.info("Refused: %(request)s is %(verdict)s", request=request, verdict=verdict)
         else:
             self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
@@ -248,12 +248,21 @@ class Enforcement:
             raise RobotsForbidden(verdict)
         known, defect = verdict.known, state.facts.defect
         # Without attempts, the crawl is closing, or the Host header names another site.
-        if self._config.policy.defers and isinstance(known, Failure) and known.attempts:
+        if self._config.policy.defers and isinstance(known, FetchFailure) and known.attempts:
             self._stats.inc_value("koster/deferred/dropped")
-        if isinstance(known, Failure) and known.is_defect and defect and defect.value is not None:
+        if (
+            isinstance(known, FetchFailure)
+            and known.is_defect
+            and defect
+            and defect.value is not None
+        ):
             # Every raise adds to the traceback of the exception: restore the first traceback.
             raise defect.value.with_traceback(defect.tb)
-        if isinstance(known, Failure) and known.no_such_host and self._parts.engine.is_by_hand:
+        if (
+            isinstance(known, FetchFailure)
+            and known.no_such_host
+            and self._parts.engine.is_interactive
+        ):
             # `scrapy shell` suppresses IgnoreRequest, and would not show the reason.
             raise CannotResolveHostError(known.reason)
         raise RobotsUnavailable(verdict)
@@ -288,5 +297,5 @@ class Enforcement:
             self._stats.inc_value(f"koster/forbidden/{verdict.ground.value}")
 
 
-def _identity(copy: Copy) -> tuple[int, str]:
+def _identity(copy: CachedRobots) -> tuple[int, str]:
     return copy.status, copy.digest

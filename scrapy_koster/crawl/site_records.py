@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.states import Facts, SiteState
-from scrapy_koster.protocol.access import Copy, Failure, last_copy
+from scrapy_koster.protocol.access import CachedRobots, FetchFailure, last_copy
 from scrapy_koster.protocol.site import Site, site_of
 
 # The number of sites that are tried for eviction at once. Sites that are needed stay.
@@ -81,7 +81,7 @@ class SiteRecords:
 
     # The files.
 
-    def shared(self, copy: Copy) -> tuple[Copy, Facts | None]:
+    def shared(self, copy: CachedRobots) -> tuple[CachedRobots, Facts | None]:
         """Return *copy*, and the facts in its file. None if no loaded site has the same file.
 
         The copies of loaded sites share the text of a file.
@@ -138,7 +138,7 @@ class SiteRecords:
             else:
                 self._unload(state)
                 known = state.known
-                failed = replace(known, stale=None) if isinstance(known, Failure) else None
+                failed = replace(known, stale=None) if isinstance(known, FetchFailure) else None
                 state.learn(state.facts._replace(known=failed, parser=None, watch=None, usage=None))
 
         return is_used

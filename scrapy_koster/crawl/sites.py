@@ -34,7 +34,7 @@ from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import SiteState, Waiting
-from scrapy_koster.protocol.access import Failure, last_copy
+from scrapy_koster.protocol.access import FetchFailure, last_copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import (
     Ask,
@@ -74,7 +74,7 @@ class Sites:
         self.in_place.when_closing(self._refuse_in_place)
         self._tasks: set[Deferred[None]] = set()
         self._idle_timer: CallLaterResult | None = None
-        self.is_by_hand = False
+        self.is_interactive = False
         """Whether a command fetches a page for a waiting person."""
         self.is_idle_over = False
 
@@ -97,40 +97,40 @@ class Sites:
         while waits(step := self.current_step(state)):
             if self.engine.is_closing:
                 return closed(self.clock.epoch())
-            if isinstance(state.known, Failure):
+            if isinstance(state.known, FetchFailure):
                 if isinstance(step, Ask):
                     self.serve(state, request)
                 return self._step_between(state.site, state.known)
             self.busy()
             self.announcer.begins_to_wait(state)
-            told: Deferred[Settled] = Deferred(partial(self._leaves, state))
-            self.serve(state, request, told)
+            future: Deferred[Settled] = Deferred(partial(self._leaves, state))
+            self.serve(state, request, future)
             with self.in_place.waiting(request):
-                end = await maybe_deferred_to_future(told)
+                end = await maybe_deferred_to_future(future)
             # The copy may be evicted, or replaced, before this request goes on.
             if not isinstance(end, Obey) or end.copy is last_copy(state.known):
                 return end
         return step
 
-    def _step_between(self, site: Site, failure: Failure) -> Settled:
+    def _step_between(self, site: Site, failure: FetchFailure) -> Settled:
         now = self.clock.epoch()
         return step_between(failure, now=now, policy=self.config.policy.at(site, now))
 
     def serve(
-        self, state: SiteState, request: Request, told: Deferred[Settled] | None = None
+        self, state: SiteState, request: Request, future: Deferred[Settled] | None = None
     ) -> None:
         """Serve *request*, which has to wait by ``state.step``.
 
-        *request* waits in place for *told*, is parked already, or does not wait for the attempt.
+        *request* waits in place for *future*, is parked already, or does not wait for the attempt.
         """
         served = self.served.get(state)
         waiting = served or Waiting(request)
-        waiting.page = request
-        if told is not None:
-            waiting.in_place[told] = None
+        waiting.template_request = request
+        if future is not None:
+            waiting.in_place[future] = None
         elif isinstance(state.step, Ask):
             waiting.is_due = True
-        if self.is_by_hand and isinstance(state.step, Ask):
+        if self.is_interactive and isinstance(state.step, Ask):
             self.announcer.awaited(state)
         if served is None:
             self.served[state] = waiting
@@ -139,10 +139,10 @@ class Sites:
         elif self.is_idle_over:
             self._end_waits(state, waiting)
 
-    def _leaves(self, state: SiteState, told: Deferred[Settled]) -> None:
+    def _leaves(self, state: SiteState, future: Deferred[Settled]) -> None:
         """Forget a request that waited in place: its download was cancelled."""
         if waiting := self.served.get(state):
-            waiting.in_place.pop(told, None)
+            waiting.in_place.pop(future, None)
             if waiting.timer and not self.waiting_for(state):
                 self._end_service(state, waiting)
 
@@ -202,7 +202,7 @@ class Sites:
         self.ahead.ends(state)
         if self.parked.is_open:
             self.engine.wake()  # there may be room for another site
-        if isinstance(failure := state.known, Failure):
+        if isinstance(failure := state.known, FetchFailure):
             since = self.parked.failed_since(str(state.site), failure.since)
             state.learn(state.facts._replace(known=replace(failure, since=since)))
         step = self.current_step(state)
@@ -219,20 +219,20 @@ class Sites:
         If the queue is kept for the next run (JOBDIR, scrapy-redis), an idle crawl refuses only
         parked requests that are not in the file of the JOBDIR. A failure ends the waits in place.
         """
-        step = told = self.current_step(state)
+        step = outcome = self.current_step(state)
         is_closing, is_kept = self.engine.is_closing, False
         if waits(step) and is_closing:
-            told, is_kept = closed(self.clock.epoch()), True
+            outcome, is_kept = closed(self.clock.epoch()), True
         elif waits(step) and self.is_idle_over and self._has_failed(state, waiting):
-            told, is_kept = self._given_up(state), self.parked.is_kept
+            outcome, is_kept = self._given_up(state), self.parked.is_kept
             if not is_kept:
-                state.learn(state.facts._replace(known=told.failure))
-        self.announcer.announce(state, step if is_kept else told, self.waiting_for(state))
-        if not waits(told):
-            waiting.tell(told)
+                state.learn(state.facts._replace(known=outcome.failure))
+        self.announcer.announce(state, step if is_kept else outcome, self.waiting_for(state))
+        if not waits(outcome):
+            waiting.tell(outcome)
             if not is_closing:
-                self.parked.settled(state, told, is_kept=is_kept)
-        elif isinstance(state.known, Failure):
+                self.parked.release(state, outcome, is_kept=is_kept)
+        elif isinstance(state.known, FetchFailure):
             waiting.tell(self._step_between(state.site, state.known))
         is_wanted = self._is_wanted(state)
         if waiting.timer and not is_wanted:
@@ -242,7 +242,7 @@ class Sites:
     @staticmethod
     def _has_failed(state: SiteState, waiting: Waiting) -> bool:
         """Return whether the last attempt failed, and the robots.txt is not being fetched."""
-        return isinstance(state.known, Failure) and not waiting.is_fetching
+        return isinstance(state.known, FetchFailure) and not waiting.is_fetching
 
     def is_retrieving(self) -> bool:
         """Return whether requests wait for an attempt that is under way.
@@ -258,15 +258,15 @@ class Sites:
         failure: Any = state.known
         secs = self.config.idle_limit_secs
         why = f"no page was downloaded for {secs:g} s, KOSTER_IDLE_LIMIT_SECS"
-        if self.is_by_hand:
+        if self.is_interactive:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
         return given_up(failure, why, now=self.clock.epoch(), policy=self.config.policy)
 
     # The time without other work, and the close of the crawl.
 
-    def begin_by_hand(self) -> None:
+    def begin_interactive(self) -> None:
         """End the idle time now and for good: a person waits for a page, and can try again."""
-        self.is_by_hand = self.is_idle_over = True
+        self.is_interactive = self.is_idle_over = True
 
     def idle(self) -> None:
         """Start the idle time, after which failing sites are given up (KOSTER_IDLE_LIMIT_SECS).
@@ -285,7 +285,7 @@ class Sites:
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
-        self.is_idle_over = self.is_by_hand
+        self.is_idle_over = self.is_interactive
 
     def _give_up_waiting(self) -> None:
         self._idle_timer = None

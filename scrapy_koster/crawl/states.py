@@ -19,14 +19,14 @@ from scrapy import Request
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.asyncio import CallLaterResult
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure as TwistedFailure
+from twisted.python.failure import Failure
 
-from scrapy_koster.protocol.access import Known, last_copy
+from scrapy_koster.protocol.access import CacheEntry, last_copy
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.hazard import Cause, Watch
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.protocol.step import Ask, Settled, Step, next_step, waits
 from scrapy_koster.protocol.usage_statements import UsageLines
 from scrapy_koster.protocol.verdict import Source
@@ -35,7 +35,7 @@ from scrapy_koster.protocol.verdict import Source
 class Facts(NamedTuple):
     """The facts about a site, which were learnt at the same time."""
 
-    known: Known | None = None
+    known: CacheEntry | None = None
     source: Source = Source.FETCHED
     parser: RobotParser | None = None
     """The parser of the copy, if the copy has rules."""
@@ -46,8 +46,8 @@ class Facts(NamedTuple):
     """
     usage: UsageLines | None = None
     """The usage preferences in the file. None without such lines, or if the crawl ignores them."""
-    defect: TwistedFailure | None = None
-    """The last error of a component. It counts if ``known`` is a Failure with ``is_defect``."""
+    defect: Failure | None = None
+    """The last error of a component. It counts if ``known`` is a failure with ``is_defect``."""
 
 
 @dataclass(eq=False, slots=True)
@@ -63,7 +63,7 @@ class SiteState:
     - ``facts``, ``digest``: ``learn``, which ``SiteRecords`` and ``Sites`` call;
     - ``step``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``delays``, ``is_delay_logged``: ``pacing.delays``;
-    - ``standing``, ``is_deferred``, ``hazards``: the announcer.
+    - ``status``, ``is_deferred``, ``hazards``: the announcer.
     """
 
     site: Site
@@ -75,7 +75,7 @@ class SiteState:
     delays: dict[str, Delay | None] = field(default_factory=dict)
     """The delays in the file, by name of the robot, as far as the file was read for delays."""
     is_delay_logged: bool = False
-    standing: Standing | None = None
+    status: SiteStatus | None = None
     """The last announced status of the site."""
     is_deferred: bool = False
     """Whether the last announcement was that visits are deferred."""
@@ -83,7 +83,7 @@ class SiteState:
     """The causes of hazards that are counted for the site already."""
 
     @property
-    def known(self) -> Known | None:
+    def known(self) -> CacheEntry | None:
         """The copy of the robots.txt, a failure, or None before the first result."""
         return self.facts.known
 
@@ -111,7 +111,7 @@ class Waiting:
     Parked requests are in the queue of the site (``ParkedRequests``).
     """
 
-    page: Request
+    template_request: Request
     """The request that began to wait last.
 
     An attempt fetches the robots.txt with the User-Agent and the proxy of this request, and with

@@ -20,7 +20,7 @@ from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.records import has_record
 from scrapy_koster.protocol.site import site_of
-from scrapy_koster.protocol.standing import Standing, standing_stated
+from scrapy_koster.protocol.site_status import SiteStatus, status_of_http
 
 _VALIDATOR_CHARS = 1000
 _JITTER = 0.25
@@ -70,7 +70,7 @@ class NoAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class CachedRobots:
     """A stored response to /robots.txt (3.4), with the data to obey and revalidate the copy."""
 
     url: str
@@ -112,7 +112,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FetchFailure:
     """A temporary failure: the /robots.txt of a site could not be retrieved (3.1)."""
 
     reason: str
@@ -127,7 +127,7 @@ class Failure:
     """Time of the last failure, in seconds since the epoch."""
     retry: float
     """Earliest time of the next attempt, in seconds since the epoch."""
-    stale: Copy | None
+    stale: CachedRobots | None
     """The last good copy, if any."""
     is_defect: bool = False
     """Whether the robot failed, not the site. If so, KOSTER_UNAVAILABLE does not open the site."""
@@ -135,39 +135,39 @@ class Failure:
     """Whether the host does not exist. If so, requests do not wait for a retry."""
 
 
-Known: TypeAlias = Copy | Failure
+CacheEntry: TypeAlias = CachedRobots | FetchFailure
 """The result of the last attempt for a site, kept in memory and in the storage."""
 
 
-def standing_of(copy: Copy, policy: Policy) -> Standing:
-    """Return the standing of a site with *copy*."""
-    stated = standing_stated(copy.status)
-    if stated is Standing.RESTRICTED:
+def status_of_copy(copy: CachedRobots, policy: Policy) -> SiteStatus:
+    """Return the status of a site with *copy*."""
+    stated = status_of_http(copy.status)
+    if stated is SiteStatus.RESTRICTED:
         disallowed = policy.restricted is Restricted.DISALLOW
-        return Standing.RESTRICTED if disallowed else Standing.WITHOUT_ROBOTS_TXT
+        return SiteStatus.RESTRICTED if disallowed else SiteStatus.WITHOUT_ROBOTS_TXT
     # 3.1: "the robot can assume no instructions are available". A Russian text on the draft: where
     # the file "is empty, does not conform to the format and semantics, or is missing, then search
     # robots act according to their settings".
-    is_file = stated is Standing.OBEYED
+    is_file = stated is SiteStatus.OBEYED
     page = page_in_place(copy.body) if is_file else None
     if page and policy.html is Html.DISALLOW:
-        return Standing.HTML_DISALLOWED
+        return SiteStatus.HTML_DISALLOWED
     if policy.missing is Missing.DISALLOW and not (is_file and has_record(copy.body)):
-        return Standing.MISSING
+        return SiteStatus.MISSING
     if page:
         is_obeyed = policy.reads_hidden and has_other_record(copy.body)
-        return Standing.OBEYED if is_obeyed else Standing.HTML
-    return Standing.WITHOUT_RULES if is_file and not may_have_lines(copy.body) else stated
+        return SiteStatus.OBEYED if is_obeyed else SiteStatus.HTML
+    return SiteStatus.WITHOUT_RULES if is_file and not may_have_lines(copy.body) else stated
 
 
-def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:
+def why_not_obeyed(copy: CachedRobots, policy: Policy) -> str | None:
     """Return the reason why a copy counts as a temporary failure, or None.
 
     A challenge page is a failure, because a later attempt may get the file. This depends on
     KOSTER_HTML_ROBOTSTXT: with "defer", any HTML page without a record is a failure. With
     "disallow", no page is a failure.
     """
-    if standing_stated(copy.status) is not Standing.OBEYED:
+    if status_of_http(copy.status) is not SiteStatus.OBEYED:
         return None
     page = page_in_place(copy.body)
     # RFC 9110, 15.3.3: the response to 202 "is intentionally noncommittal".
@@ -195,7 +195,7 @@ def redirect_target(answer: Answer) -> str | None:
         return None
 
 
-def conditional_headers(copy: Copy | None) -> dict[str, str]:
+def conditional_headers(copy: CachedRobots | None) -> dict[str, str]:
     """Return headers to revalidate *copy* at its URL (3.4). Empty without a copy or validator."""
     if copy is None:
         return {}
@@ -205,13 +205,13 @@ def conditional_headers(copy: Copy | None) -> dict[str, str]:
 
 def after_answer(
     result: Answer | NoAnswer,
-    known: Known | None,
+    known: CacheEntry | None,
     *,
     now: float,
     policy: Policy,
     jitter: float,
     began: float | None = None,
-) -> Known:
+) -> CacheEntry:
     """Return the new copy or failure of a site after *result*.
 
     *known* is the previous copy or failure of the site, or None.
@@ -220,7 +220,7 @@ def after_answer(
     """
     copy = _received(result, known, now=now, policy=policy)
     reason = copy if isinstance(copy, str) else why_not_obeyed(copy, policy)
-    if isinstance(copy, Copy) and reason is None:
+    if isinstance(copy, CachedRobots) and reason is None:
         return copy
     # 3.1: "On the request attempt resulted in temporary failure a robot should
     # defer visits to the site until such time as the resource can be retrieved."
@@ -230,7 +230,7 @@ def after_answer(
     backoff = min(backoff, policy.defer_max_secs) * (1 + _JITTER * jitter)
     asked = None if isinstance(result, NoAnswer) else retry_after(result.headers, now=now)
     stale = last_copy(known)
-    return Failure(
+    return FetchFailure(
         reason=f"{reason}, through the proxy {result.proxy}" if result.proxy else str(reason),
         attempts=attempts,
         since=now if previous is None else previous.since,
@@ -243,28 +243,30 @@ def after_answer(
 
 
 def _received(
-    result: Answer | NoAnswer, known: Known | None, *, now: float, policy: Policy
-) -> Copy | str:
+    result: Answer | NoAnswer, known: CacheEntry | None, *, now: float, policy: Policy
+) -> CachedRobots | str:
     """Return the new or revalidated copy, or the reason of a temporary failure."""
     if isinstance(result, NoAnswer):
         return printable(result.reason)
     if why := why_no_answer(result):
         return why
-    copy, stated = last_copy(known), standing_stated(result.status)
+    copy, stated = last_copy(known), status_of_http(result.status)
     if result.status == 304:
         # 3.4: "they must periodically verify the cached copy is fresh before using
         # its contents"
         if copy is None or copy.url != result.url or not conditional_headers(copy):
             return "HTTP 304 though nothing was asked"
-    elif stated is Standing.UNAVAILABLE:
+    elif stated is SiteStatus.UNAVAILABLE:
         return f"HTTP {result.status}"
     else:
-        body, cut = (result.body, result.cut_bytes) if stated is Standing.OBEYED else (b"", None)
+        body, cut = (result.body, result.cut_bytes) if stated is SiteStatus.OBEYED else (b"", None)
         digest = result.digest or digest_of(result.body)
-        copy = Copy(result.url, result.status, body, None, None, now, now, cut, digest=digest)
+        copy = CachedRobots(
+            result.url, result.status, body, None, None, now, now, cut, digest=digest
+        )
     # Only validators of a file are kept. With the validators of an error page, a server could
     # answer 304 after a file has replaced the page, and the file would never be read.
-    validators = result.headers if standing_stated(copy.status) is Standing.OBEYED else {}
+    validators = result.headers if status_of_http(copy.status) is SiteStatus.OBEYED else {}
     life_secs = stated_life(result.headers, now=now)
     return replace(
         copy,
@@ -286,7 +288,7 @@ def _life_secs(stated: float | None, status: int, policy: Policy) -> float:
     # an expiry of 7 days."
     if stated is not None:
         return min(max(stated, policy.expiry_min_secs), policy.expiry_max_secs)
-    is_restricted = standing_stated(status) is Standing.RESTRICTED
+    is_restricted = status_of_http(status) is SiteStatus.RESTRICTED
     secs = policy.restricted_expiry_secs if is_restricted else policy.expiry_secs
     return min(secs, policy.expiry_max_secs)
 
@@ -298,24 +300,26 @@ def _validator(headers: Mapping[str, str], name: str) -> str | None:
     return value if sound else None
 
 
-def last_copy(known: Known | None) -> Copy | None:
+def last_copy(known: CacheEntry | None) -> CachedRobots | None:
     """Return the last good copy in *known*, or None."""
-    return known.stale if isinstance(known, Failure) else known
+    return known.stale if isinstance(known, FetchFailure) else known
 
 
-def _series(known: Known | None, *, began: float, now: float, policy: Policy) -> Failure | None:
+def _series(
+    known: CacheEntry | None, *, began: float, now: float, policy: Policy
+) -> FetchFailure | None:
     """Return the previous failure if the new failure continues its series, or None.
 
     A series ends if no attempt begins for a long time after a failure. *began* is the time before
     the attempt waited for a socket, so a slow attempt does not end a series.
     """
-    if not isinstance(known, Failure) or not has_been(known.asked, now):
+    if not isinstance(known, FetchFailure) or not has_been(known.asked, now):
         return None
     is_late = began - known.asked > max(2 * policy.defer_max_secs, _LAG_SECS)
     return None if is_late else known
 
 
-def longest_life_secs(copy: Copy, policy: Policy) -> float:
+def longest_life_secs(copy: CachedRobots, policy: Policy) -> float:
     """Return the longest life that *policy* allows for a copy, in seconds."""
     return _life_secs(math.inf if copy.life_stated else None, copy.status, policy)
 

@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from scrapy_koster.protocol.access import (
-    Copy,
-    Failure,
-    Known,
+    CachedRobots,
+    CacheEntry,
+    FetchFailure,
     has_been,
     last_copy,
-    standing_of,
+    status_of_copy,
     why_not_obeyed,
 )
 from scrapy_koster.protocol.policy import Policy, Unavailable
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.site_status import SiteStatus
 
 if TYPE_CHECKING:  # no dependency of ours
     from typing_extensions import TypeIs
@@ -28,7 +28,7 @@ _REASON_CHARS = 400
 class Obey:
     """Let the copy decide on requests."""
 
-    copy: Copy
+    copy: CachedRobots
     until: float
     """When to take the next step, in seconds since the epoch."""
 
@@ -37,14 +37,14 @@ class Obey:
 class Ask:
     """Fetch /robots.txt. If there is a stale copy, revalidate the copy (3.4)."""
 
-    stale: Copy | None
+    stale: CachedRobots | None
 
 
 @dataclass(frozen=True)
 class _Failed:
     """A step without a copy to obey."""
 
-    failure: Failure
+    failure: FetchFailure
     until: float
     """When to take the next step, in seconds since the epoch."""
 
@@ -75,12 +75,12 @@ Settled: TypeAlias = Obey | Pass | Refuse
 """The steps that allow or refuse a request at once."""
 
 
-def standing_by(step: Settled, policy: Policy) -> Standing:
-    """Return the standing of a site with this *step*."""
+def status_of_step(step: Settled, policy: Policy) -> SiteStatus:
+    """Return the status of a site with this *step*."""
     if isinstance(step, Obey):
-        return standing_of(step.copy, policy)
+        return status_of_copy(step.copy, policy)
     is_open = isinstance(step, Pass) and (policy.is_opened or not step.by_override)
-    return Standing.LET_THROUGH if is_open else Standing.UNAVAILABLE
+    return SiteStatus.LET_THROUGH if is_open else SiteStatus.UNAVAILABLE
 
 
 def waits(step: Step) -> "TypeIs[Ask | Defer]":
@@ -88,9 +88,9 @@ def waits(step: Step) -> "TypeIs[Ask | Defer]":
     return isinstance(step, (Ask, Defer))
 
 
-def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
+def next_step(known: CacheEntry | None, *, now: float, policy: Policy) -> Step:
     """Return the next step of a request. *known* is the copy or failure of its site, or None."""
-    if isinstance(known, Copy):
+    if isinstance(known, CachedRobots):
         obeyed = _is_fresh(known, now) and not why_not_obeyed(known, policy)
         return Obey(known, known.expires) if obeyed else Ask(known)
     if known is not None and has_been(known.asked, now):
@@ -98,31 +98,31 @@ def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
     return Ask(last_copy(known))
 
 
-def copy_in_force(known: Known | None, *, now: float, policy: Policy) -> Copy | None:
+def copy_in_force(known: CacheEntry | None, *, now: float, policy: Policy) -> CachedRobots | None:
     """Return the last copy, by which a decided request is decided again, even if expired.
 
     Return None if there is no copy, or if the site has failed and KOSTER_UNAVAILABLE = "allow"
     opens it: KOSTER_STALE_IF_ERROR_SECS after the copy has expired.
     """
     copy = last_copy(known)
-    if copy is None or not isinstance(known, Failure) or known.is_defect:
+    if copy is None or not isinstance(known, FetchFailure) or known.is_defect:
         return copy
     is_open = policy.unavailable is Unavailable.ALLOW
     return None if is_open and now >= copy.expires + policy.stale_if_error_secs else copy
 
 
-def _is_fresh(copy: Copy, now: float, longer_secs: float = 0.0) -> bool:
+def _is_fresh(copy: CachedRobots, now: float, longer_secs: float = 0.0) -> bool:
     return has_been(copy.fetched, now) and now < copy.expires + longer_secs
 
 
-def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
+def _step_without(failure: FetchFailure, *, now: float, policy: Policy) -> Step:
     between = step_between(failure, now=now, policy=policy)
     if policy.defers and not isinstance(between, Obey):
         return _deferred(failure, now=now, policy=policy)
     return between if now < between.until else Ask(last_copy(failure))
 
 
-def step_between(failure: Failure, *, now: float, policy: Policy) -> Settled:
+def step_between(failure: FetchFailure, *, now: float, policy: Policy) -> Settled:
     """Return the step of a request that does not wait for the next attempt.
 
     A stale copy is obeyed for KOSTER_STALE_IF_ERROR_SECS. Without one, KOSTER_UNAVAILABLE decides.
@@ -137,17 +137,17 @@ def step_between(failure: Failure, *, now: float, policy: Policy) -> Settled:
     return Refuse(failure, failure.retry)
 
 
-def given_up_at(known: Known | None, *, policy: Policy) -> float:
+def given_up_at(known: CacheEntry | None, *, policy: Policy) -> float:
     """Return the time when requests to a failing site are given up, in seconds since the epoch.
 
     Infinite if the site has not failed, or if KOSTER_UNAVAILABLE is not "defer".
     """
-    if isinstance(known, Failure) and policy.defers:
+    if isinstance(known, FetchFailure) and policy.defers:
         return known.asked if known.no_such_host else known.since + policy.defer_limit_secs
     return math.inf
 
 
-def given_up(failure: Failure, why: str, *, now: float, policy: Policy) -> Refuse:
+def given_up(failure: FetchFailure, why: str, *, now: float, policy: Policy) -> Refuse:
     """Return the step that gives the site up for the reason *why*: as if its limit had passed.
 
     So requests are refused until an attempt succeeds.
@@ -160,10 +160,10 @@ def given_up(failure: Failure, why: str, *, now: float, policy: Policy) -> Refus
 
 def closed(now: float) -> Refuse:
     """Return the step that refuses a waiting request when the crawl closes."""
-    return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
+    return Refuse(FetchFailure("the crawl is closing", 0, now, now, now, None), now)
 
 
-def _deferred(failure: Failure, *, now: float, policy: Policy) -> Step:
+def _deferred(failure: FetchFailure, *, now: float, policy: Policy) -> Step:
     limit = given_up_at(failure, policy=policy)
     again = max(failure.retry, failure.asked + policy.defer_max_secs)
     if now < limit and now < failure.retry:

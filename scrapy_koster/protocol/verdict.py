@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import CachedRobots, FetchFailure
 from scrapy_koster.protocol.defect import Permission, bools_of, guarded, returned
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.html_page import page_in_place
@@ -19,8 +19,8 @@ from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Ground
-from scrapy_koster.protocol.step import Obey, Refuse, Settled, standing_by
+from scrapy_koster.protocol.site_status import Ground
+from scrapy_koster.protocol.step import Obey, Refuse, Settled, status_of_step
 from scrapy_koster.protocol.usage import Statement
 from scrapy_koster.protocol.wording import (
     TEXT_CHARS,
@@ -55,7 +55,7 @@ def permission(
     """
     if overrides and not isinstance(step, Refuse):  # nothing opens a site that is refused
         by_site = permission(step, parser, policy)
-        is_closed = not standing_by(step, policy).may_be_overridden
+        is_closed = not status_of_step(step, policy).may_be_overridden
 
         def allows(url: str, robot: str | bytes) -> bool:
             chosen = choice(url, overrides, is_closed=is_closed)
@@ -63,10 +63,10 @@ def permission(
 
         return allows
     if parser is not None and isinstance(step, Obey):
-        return bools_of(parser)  # before ``standing_by``, which may search the whole file
-    standing = standing_by(step, policy)
+        return bools_of(parser)  # before ``status_of_step``, which may search the whole file
+    status = status_of_step(step, policy)
     # Rules without a parser, which would be a defect of ours, allow nothing.
-    is_closed = standing.is_closed or standing.ground is Ground.RULE
+    is_closed = status.is_closed or status.ground is Ground.RULE
     return lambda url, _robot: not is_closed or is_robots_txt(url)
 
 
@@ -90,7 +90,7 @@ class Verdict(Ruling):
     robot: str
     """The robot's name in lower case. Of several names, the name that decided, or the first."""
     ground: Ground
-    known: Copy | Failure
+    known: CachedRobots | FetchFailure
     """The copy of the robots.txt, or the failure to get a copy."""
     source: Source
     names: tuple[str, ...] = ()
@@ -127,17 +127,17 @@ class Verdict(Ruling):
     @property
     def robots_url(self) -> str:
         """The URL of the copy, after redirects; without a copy, the site's /robots.txt."""
-        return self.known.url if isinstance(self.known, Copy) else self.site.robots_url
+        return self.known.url if isinstance(self.known, CachedRobots) else self.site.robots_url
 
     @property
     def digest(self) -> str | None:
         """SHA-256 of the body of the copy as received, or None without a copy."""
-        return self.known.digest if isinstance(self.known, Copy) else None
+        return self.known.digest if isinstance(self.known, CachedRobots) else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as a dict for JSON: texts made printable, times in UTC."""
-        copy = self.known if isinstance(self.known, Copy) else None
-        failure = self.known if isinstance(self.known, Failure) else None
+        copy = self.known if isinstance(self.known, CachedRobots) else None
+        failure = self.known if isinstance(self.known, FetchFailure) else None
         dated = copy is not None and self.source is not Source.FILE
         return {
             "url": printable(self.url, TEXT_CHARS),
@@ -181,9 +181,9 @@ class Verdict(Ruling):
             return f"{because_of(self, self.robot, self.rfc9309)}{several}"
         return self._without_rules(self.known)
 
-    def _without_rules(self, copy: Copy | Failure) -> str:
+    def _without_rules(self, copy: CachedRobots | FetchFailure) -> str:
         """Return in words the effect of a failure, or of an answer without rules."""
-        if isinstance(copy, Failure):
+        if isinstance(copy, FetchFailure):
             return f"{printable(self.robots_url)} {self._not_fetched(copy)}"
         what, effect, setting = "", "closes", "KOSTER_RESTRICTED"
         if self.ground is Ground.MISSING:
@@ -195,7 +195,7 @@ class Verdict(Ruling):
         by = f" ({setting})" if setting else ""
         return f"its robots.txt answered {copy.status}{what}, which {effect} the site{by}"
 
-    def _not_fetched(self, failure: Failure) -> str:
+    def _not_fetched(self, failure: FetchFailure) -> str:
         """Return in words when, how often and why the robots.txt could not be fetched."""
         if not failure.attempts:  # the crawl has not tried
             return f"was not fetched ({printable(failure.reason, _REASON_CHARS)})"
@@ -213,7 +213,7 @@ class Verdict(Ruling):
     def __str__(self) -> str:
         """Return one line with the decision, the robots.txt or override, and the reason."""
         may = "allowed" if self.allowed else "forbidden"
-        if isinstance(self.known, Failure):
+        if isinstance(self.known, FetchFailure):
             return f"{'allowed' if self.allowed else 'refused'}: {self.because()}"
         if self.override is not None:
             return f"{may} by {self.because()}"
@@ -242,8 +242,8 @@ def verdict_on(
     overrides of the site. Raises ParserDefectError if a method of the parser fails or returns a
     wrong type.
     """
-    standing = standing_by(step, policy)
-    reader = parser if standing.ground is Ground.RULE else None
+    status = status_of_step(step, policy)
+    reader = parser if status.ground is Ground.RULE else None
     delay = too_long if forbidden is None else None
     stated = stated if forbidden is None and delay is None else None
     override = chosen = None
@@ -256,11 +256,11 @@ def verdict_on(
         if overrides and not isinstance(step, Refuse):
             by_site = permission(step, parser, policy)
             decided = forbidden or forbidden_spelling(url, robot, by_site) or url
-            chosen = choice(decided, overrides, is_closed=not standing.may_be_overridden)
+            chosen = choice(decided, overrides, is_closed=not status.may_be_overridden)
             # An override that agrees with the site has no effect, and is not named.
             if chosen and by_site(decided, robot) is bool(forbidden):
                 override = chosen[1]
-        ground = Ground.OVERRIDE if override else standing.ground
+        ground = Ground.OVERRIDE if override else status.ground
         ruling = _ruling(reader, decided, robot, allowed=not forbidden)
     # A disallowing override, or a delay, would refuse the URL by RFC 9309, too.
     is_ours = ruling.rule and isinstance(parser, Reading) and not (chosen or too_long)

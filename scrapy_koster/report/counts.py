@@ -7,13 +7,13 @@ from random import randrange
 from typing import Any
 
 from scrapy_koster import signals
-from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer, last_copy
+from scrapy_koster.protocol.access import Answer, CachedRobots, CacheEntry, NoAnswer, last_copy
 from scrapy_koster.protocol.hazard import Cause, Hazard
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.standing import Ground, Standing
+from scrapy_koster.protocol.site_status import Ground, SiteStatus
 from scrapy_koster.protocol.usage import Preference, Statement
 from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.protocol.wording import shown, text_of
@@ -71,13 +71,13 @@ class Counts:
         self.tally.add("site", str(site), asked=1)
 
     def retrieved(
-        self, site: Site, known: Known, how: Any, result: Answer | NoAnswer | None
+        self, site: Site, known: CacheEntry, how: Any, result: Answer | NoAnswer | None
     ) -> None:
         """Count the answer, if there is one, and set the facts of the copy or of the failure."""
         tally, name = self.tally, str(site)
         if isinstance(result, Answer):
             tally.add("site", name, answered=1)
-        if isinstance(known, Copy):
+        if isinstance(known, CachedRobots):
             tally.add("site", name, **{_HOW[how.value]: 1})
             tally.put(
                 "site",
@@ -98,7 +98,7 @@ class Counts:
             tally.add("failure", printable(_KIND_ENDS.split(reason)[0], _KIND_CHARS), attempts=1)
 
     def read(
-        self, site: Site, copy: Copy, record: Record | None, statements: Iterable[Statement]
+        self, site: Site, copy: CachedRobots, record: Record | None, statements: Iterable[Statement]
     ) -> None:
         """Set the obeyed record and the usage statements of a site, and count a cut file."""
         tally, name = self.tally, str(site)
@@ -118,10 +118,10 @@ class Counts:
                 key = (name, each.line or 0, each.text, label)
                 tally.put("usage", *key, preference=preference.value)
 
-    def status_changed(self, site: Site, status: Standing, previous: Standing | None) -> None:
+    def status_changed(self, site: Site, status: SiteStatus, previous: SiteStatus | None) -> None:
         """Set the outcome of a site. If a site is no longer unavailable, its deferral has ended."""
         self.tally.put("site", str(site), outcome=int(status))
-        if previous is Standing.UNAVAILABLE is not status:
+        if previous is SiteStatus.UNAVAILABLE is not status:
             self.tally.put("site", str(site), resumed=int(self._now()))
 
     def deferred(self, site: Site) -> None:
@@ -135,13 +135,17 @@ class Counts:
         self.tally.put("site", str(site), resumed=int(self._now()))
 
     def allowed(
-        self, site: Site, status: Standing | None, known: Known | None, verdict: Verdict | None
+        self,
+        site: Site,
+        status: SiteStatus | None,
+        known: CacheEntry | None,
+        verdict: Verdict | None,
     ) -> None:
         """Count an allowed request."""
         name = str(site)
-        column = ALLOWED.get(status or Standing.OBEYED, ALLOWED[Standing.OBEYED])
+        column = ALLOWED.get(status or SiteStatus.OBEYED, ALLOWED[SiteStatus.OBEYED])
         self.tally.add("site", name, **{column: 1})
-        if status is Standing.WITHOUT_ROBOTS_TXT and (copy := last_copy(known)) is not None:
+        if status is SiteStatus.WITHOUT_ROBOTS_TXT and (copy := last_copy(known)) is not None:
             self.tally.add("site", name, allowed_restricted=int(copy.status in (401, 403)))
         if verdict is not None and verdict.override is not None:
             self.tally.add("site", name, overridden=1)

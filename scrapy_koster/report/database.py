@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.report.tally import ALLOWED, REFUSED, TABLES, Columns, Tally
 
 _APPLICATION_ID = 0x4B727074  # "Krpt"
@@ -14,7 +14,7 @@ _VERSION = 10
 _BUSY_SECS = 5.0
 _TEXT_CHARS = 400
 
-_CLOSED_BY = tuple(int(each) for each in Standing if each.is_closed)
+_CLOSED_BY = tuple(int(each) for each in SiteStatus if each.is_closed)
 _ALLOWED, _REFUSED = " + ".join(ALLOWED.values()), " + ".join(REFUSED.values())
 _CHOSEN = "refused_rule + refused_delay + refused_override + refused_usage"
 _WHOLE = f"ifnull(outcome IN {_CLOSED_BY}, 0)"

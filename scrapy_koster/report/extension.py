@@ -19,7 +19,7 @@ from scrapy_koster.crawl.engine.compat import run_in_thread
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import copies_of, user_agent
 from scrapy_koster.extras import need_extra
-from scrapy_koster.protocol.access import Copy, last_copy
+from scrapy_koster.protocol.access import CachedRobots, last_copy
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.site import site_of
@@ -161,7 +161,7 @@ def write_report(
             opened = config.open_storage(copies_of(crawler, config))
             storage = stack.enter_context(closing(opened))
 
-        def copy_of(name: str) -> Copy | None:
+        def copy_of(name: str) -> CachedRobots | None:
             with suppress(Exception):
                 if storage is not None and (site := site_of(name)) is not None:
                     return last_copy(storage.get(site))

@@ -8,12 +8,12 @@ from typing import Any
 
 from scrapy_koster.checker.checks import BOTH, Severity
 from scrapy_koster.checker.syntax import check
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
 from scrapy_koster.protocol.wording import shown
 
-CopyOf = Callable[[str], Copy | None]
+CopyOf = Callable[[str], CachedRobots | None]
 """A function that returns the stored copy of a site, or None."""
 File = dict[str, Any]
 """A stored file for the script of the page: "texts" of the lines, "lit" (the numbers of the lines
@@ -51,7 +51,7 @@ def files_of(
     return files
 
 
-def _file(copy: Copy, robot: str, digest: str, reading: object) -> File:
+def _file(copy: CachedRobots, robot: str, digest: str, reading: object) -> File:
     kind = Rfc9309 if reading == "rfc9309" else RobotsTxt
     readings = BOTH if reading == "both" else (kind.standard,)
     records = kind(copy.in_utf8).records(robot)

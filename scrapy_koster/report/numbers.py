@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.protocol.usage import USE
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.tally import ALLOWED, COUNTS, FACTS, REFUSED
@@ -35,7 +35,7 @@ REASONS = {
     "unavailable": "robots.txt unavailable",
 }
 """The reasons for refusals, by ground."""
-_CLOSED_NAMES = {each: each.ground.value for each in Standing if each.is_closed}
+_CLOSED_NAMES = {each: each.ground.value for each in SiteStatus if each.is_closed}
 
 _STATUSES = (
     "SELECT CASE WHEN status IS NULL THEN 'no result yet' WHEN status = 0 THEN 'no answer'"
@@ -47,21 +47,21 @@ _USAGE_SITES = (
 )
 
 OUTCOME_NAMES = {
-    Standing.OBEYED: "obeyed",
-    Standing.HTML: "without robots.txt",
-    Standing.WITHOUT_RULES: "without robots.txt",
-    Standing.WITHOUT_ROBOTS_TXT: "without robots.txt",
-    Standing.RESTRICTED: "restricted",
-    Standing.MISSING: "restricted",
-    Standing.HTML_DISALLOWED: "restricted",
-    Standing.UNAVAILABLE: "unavailable",
-    Standing.LET_THROUGH: "unavailable",
+    SiteStatus.OBEYED: "obeyed",
+    SiteStatus.HTML: "without robots.txt",
+    SiteStatus.WITHOUT_RULES: "without robots.txt",
+    SiteStatus.WITHOUT_ROBOTS_TXT: "without robots.txt",
+    SiteStatus.RESTRICTED: "restricted",
+    SiteStatus.MISSING: "restricted",
+    SiteStatus.HTML_DISALLOWED: "restricted",
+    SiteStatus.UNAVAILABLE: "unavailable",
+    SiteStatus.LET_THROUGH: "unavailable",
 }
 ALLOWED_BECAUSE = {
-    Standing.WITHOUT_ROBOTS_TXT: "no robots.txt",
-    Standing.WITHOUT_RULES: "a robots.txt without rules",
-    Standing.HTML: "an HTML page for robots.txt",
-    Standing.LET_THROUGH: "unavailable and let through",
+    SiteStatus.WITHOUT_ROBOTS_TXT: "no robots.txt",
+    SiteStatus.WITHOUT_RULES: "a robots.txt without rules",
+    SiteStatus.HTML: "an HTML page for robots.txt",
+    SiteStatus.LET_THROUGH: "unavailable and let through",
 }
 """The reasons for allowed requests to sites whose rules do not exist or are unknown."""
 NOT_KNOWN = "not known"
@@ -174,9 +174,9 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
         outcomes=_sites_by(connection, worded(OUTCOME_NAMES), [*OUTCOME_NAMES.values(), NOT_KNOWN]),
         totals=totals,
         allowed_because={
-            "by its rules": totals[ALLOWED[Standing.OBEYED]] - no_record,
+            "by its rules": totals[ALLOWED[SiteStatus.OBEYED]] - no_record,
             "no record for this robot": no_record,
-            **{why: totals[ALLOWED[standing]] for standing, why in ALLOWED_BECAUSE.items()},
+            **{why: totals[ALLOWED[status]] for status, why in ALLOWED_BECAUSE.items()},
         },
         statuses=_counted(connection, _STATUSES),
         failures=_counted(connection, "SELECT reason, attempts FROM failure ORDER BY 2 DESC, 1"),

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from scrapy_koster.checker.checks import Severity
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.report.files import GRAVITY, File
 from scrapy_koster.report.html import Table
 from scrapy_koster.report.numbers import BY_LINE, BY_MATTER, RULES_MOST, Numbers, worded
 from scrapy_koster.report.tally import HAZARD, OVERRIDDEN, START, USAGE
 
-_OUTCOME = worded({standing: standing.words for standing in Standing})
+_OUTCOME = worded({status: status.words for status in SiteStatus})
 _TOP_LINE = (
     "(SELECT iif(line, line || ': ', '') || text FROM rule"
     f" WHERE rule.site = site.site AND {BY_LINE} ORDER BY refused DESC LIMIT 1)"

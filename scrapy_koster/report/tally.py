@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from scrapy_koster.protocol.standing import Ground, Standing
+from scrapy_koster.protocol.site_status import Ground, SiteStatus
 
 START, OVERRIDDEN, HAZARD, USAGE = "start", "overridden", "hazard", "usage_dropped"
 """Kinds of sample URLs: refused start requests, requests allowed by an override, allowed pages
@@ -10,11 +10,11 @@ that RFC 9309 or a hidden line forbids, and pages that must not be used for a pu
 Further kinds are the grounds of refusals, nofollow, noindex and exempt_forbidden."""
 
 ALLOWED = {
-    Standing.OBEYED: "allowed_rule",
-    Standing.WITHOUT_RULES: "allowed_without_rules",
-    Standing.WITHOUT_ROBOTS_TXT: "allowed_none",
-    Standing.HTML: "allowed_html",
-    Standing.LET_THROUGH: "allowed_unavailable",
+    SiteStatus.OBEYED: "allowed_rule",
+    SiteStatus.WITHOUT_RULES: "allowed_without_rules",
+    SiteStatus.WITHOUT_ROBOTS_TXT: "allowed_none",
+    SiteStatus.HTML: "allowed_html",
+    SiteStatus.LET_THROUGH: "allowed_unavailable",
 }
 """Columns of allowed requests, by the outcome of the site."""
 

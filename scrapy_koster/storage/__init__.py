@@ -3,7 +3,7 @@
 Use the names in ``__all__`` to write your own storage: docs/storage.md.
 """
 
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import decoded, encoded, site_named
 from scrapy_koster.storage.latest import supersedes
@@ -16,15 +16,15 @@ from scrapy_koster.storage.port import (
     Settings,
     Storage,
     StorageError,
-    held_secs,
+    lease_left,
 )
 
 __all__ = [
+    "CacheEntry",
+    "CachedRobots",
     "Claimed",
     "Claiming",
-    "Copy",
-    "Failure",
-    "Known",
+    "FetchFailure",
     "Pacing",
     "Pruning",
     "Setting",
@@ -35,7 +35,7 @@ __all__ = [
     "contract",
     "decoded",
     "encoded",
-    "held_secs",
+    "lease_left",
     "site_named",
     "supersedes",
 ]

@@ -21,7 +21,7 @@ from functools import partial
 from threading import Barrier
 from typing import Any, TypeAlias
 
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.storage.latest import LATE_SECS
@@ -31,7 +31,7 @@ __all__ = ["Check", "checks"]
 
 A = Site("http", "a.example", 80)
 B = Site("http", "b.example", 80)
-COPY = Copy(
+COPY = CachedRobots(
     url="http://www.a.example/robots.txt",
     status=200,
     body=b"User-agent: *\nDisallow: /\n",
@@ -41,8 +41,8 @@ COPY = Copy(
     expires=605800.25,
 )
 NEWER = replace(COPY, body=b"", fetched=1001.25)
-FAILURE = Failure("503 Service Unavailable", 3, 2000.0, 2030.5, 2070.75, None)
-KNOWN: Mapping[str, Known] = {
+FAILURE = FetchFailure("503 Service Unavailable", 3, 2000.0, 2030.5, 2070.75, None)
+KNOWN: Mapping[str, CacheEntry] = {
     "copy": COPY,
     "404 with an empty body": replace(COPY, status=404, body=b"", etag="", last_modified=None),
     "512 kB": replace(COPY, body=b"Disallow: /1234\n" * 32000),
@@ -55,7 +55,7 @@ KNOWN: Mapping[str, Known] = {
     "failure": replace(FAILURE, reason="a\nb\0c"),
     "failure with a stale copy": replace(FAILURE, reason="", stale=COPY),
 }
-LATER: tuple[tuple[Known, Known], ...] = (
+LATER: tuple[tuple[CacheEntry, CacheEntry], ...] = (
     (COPY, NEWER),
     (COPY, replace(COPY, fetched=COPY.fetched + LATE_SECS)),
     (COPY, replace(FAILURE, stale=COPY)),
@@ -177,36 +177,36 @@ def eight_threads_lose_nothing(one: Any, two: Any, other: Any) -> None:
 
 
 def one_of_eight_claims_succeeds(one: Any, two: Any, other: Any) -> None:
-    def held_secs(storage: Any, thread: int, n: int) -> Any:
-        return _claim(storage, str(thread), site=Site("http", f"{n}.example", 80)).held_secs
+    def lease_left(storage: Any, thread: int, n: int) -> Any:
+        return _claim(storage, str(thread), site=Site("http", f"{n}.example", 80)).lease_left
 
     for n in range(ROUNDS):
-        assert _in_eight_threads(one, two, held_secs, n).count(0.0) == 1
+        assert _in_eight_threads(one, two, lease_left, n).count(0.0) == 1
 
 
 def a_claim_is_of_one_site_and_robot(one: Any, two: Any, other: Any) -> None:
-    assert not _claim(one, "x").held_secs
-    assert not _claim(two, "y", site=B).held_secs
-    assert not _claim(other, "y").held_secs
-    assert SECS - SLOW_SECS < _claim(two, "y").held_secs <= SECS
+    assert not _claim(one, "x").lease_left
+    assert not _claim(two, "y", site=B).lease_left
+    assert not _claim(other, "y").lease_left
+    assert SECS - SLOW_SECS < _claim(two, "y").lease_left <= SECS
     assert list(one.sites()) == []
 
 
 def a_claim_ends(one: Any, two: Any, other: Any) -> None:
     _claim(one, "x", secs=0.3)
     began = time.monotonic()
-    while held := _claim(two, "y").held_secs:
+    while held := _claim(two, "y").lease_left:
         assert time.monotonic() - began < BOUND_SECS
         time.sleep(held)
     two.release(A, "y")
     two.release(A, "y")
-    assert not _claim(one, "x", secs=1).held_secs
-    assert not _claim(one, "x").held_secs  # the claim is prolonged
+    assert not _claim(one, "x", secs=1).lease_left
+    assert not _claim(one, "x").lease_left  # the claim is prolonged
     two.put(A, COPY, "y")
     two.put(A, NEWER)
     two.release(A, "")
     claimed = _claim(two, "y")
-    assert claimed.held_secs > 1
+    assert claimed.lease_left > 1
     assert claimed.known == NEWER
     one.put(A, COPY, "x")  # the older copy is not kept, and the claim ends
     assert _claim(two, "y") == Claimed(NEWER, 0.0)
@@ -214,10 +214,10 @@ def a_claim_ends(one: Any, two: Any, other: Any) -> None:
 
 def a_known_site_is_not_claimed_unless_it_is_unknown(one: Any, two: Any, other: Any) -> None:
     assert _claim(one, "x", unless_known=True) == Claimed(None, 0.0)
-    assert _claim(two, "y", unless_known=True).held_secs > 0
+    assert _claim(two, "y", unless_known=True).lease_left > 0
     one.put(A, COPY, "x")
     assert _claim(one, "x", unless_known=True) == Claimed(COPY, 0.0)
-    assert not _claim(two, "y").held_secs
+    assert not _claim(two, "y").lease_left
 
 
 def a_host_is_locked_until_the_visit_ends(one: Any, two: Any, other: Any) -> None:

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure, last_copy
 from scrapy_koster.protocol.exchange import is_digest
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
@@ -29,34 +29,34 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 Fields: TypeAlias = dict[str, Any] | None
 
 
-def fields_of(known: Known) -> tuple[Fields, Fields]:
+def fields_of(known: CacheEntry) -> tuple[Fields, Fields]:
     """Return two dicts: the stored fields of the copy and of the failure in *known*.
 
     A missing copy or failure is None. ``is_defect`` and ``no_such_host`` are not stored.
     """
     copy = last_copy(known)
-    failure = known if isinstance(known, Failure) else None
+    failure = known if isinstance(known, FetchFailure) else None
     return (
         {name: getattr(copy, name) for name in _OF_COPY} if copy else None,
         {name: getattr(failure, name) for name in _OF_FAILURE} if failure else None,
     )
 
 
-def known_from(copy: Fields, failure: Fields) -> Known:
+def known_from(copy: Fields, failure: Fields) -> CacheEntry:
     """Return the copy, or the failure with the copy as ``stale``.
 
     Raises ValueError if both are None, or if a field is invalid. Some values of a wrong type raise
     TypeError or AttributeError.
     """
-    stale = None if copy is None else Copy(**_checked(copy, _OF_COPY))
+    stale = None if copy is None else CachedRobots(**_checked(copy, _OF_COPY))
     if failure is not None:
-        return Failure(**_checked(failure, _OF_FAILURE), stale=stale)
+        return FetchFailure(**_checked(failure, _OF_FAILURE), stale=stale)
     if stale is None:
         raise ValueError("neither a copy nor a failure")
     return stale
 
 
-def encoded(known: Known) -> bytes:
+def encoded(known: CacheEntry) -> bytes:
     """Return *known* as bytes: a head in JSON, a line feed and the body, packed by zlib.
 
     Raises ValueError for a text with lone surrogates, and for a body too long to be read back.
@@ -68,7 +68,7 @@ def encoded(known: Known) -> bytes:
     return zlib.compress(head + b"\n" + body, 1)
 
 
-def check_storable(known: Known) -> None:
+def check_storable(known: CacheEntry) -> None:
     """Raise ValueError if no storage can keep *known*, because it would not be read back."""
     copy, failure = fields_of(known)
     _check_length(copy["body"] if copy else b"")
@@ -83,7 +83,7 @@ def _check_length(body: bytes) -> None:
         )
 
 
-def decoded(octets: bytes) -> Known:
+def decoded(octets: bytes) -> CacheEntry:
     """Return the copy or failure in *octets*. Raises ValueError for an invalid value."""
     unpack = zlib.decompressobj()
     try:
@@ -107,13 +107,15 @@ def site_named(name: object) -> Site | None:
     return site if str(site) == name else None
 
 
-def sound(found: object) -> Known | None:
+def validated_entry(found: object) -> CacheEntry | None:
     """Return *found*, the result of a storage. Raises StorageError for an invalid value."""
     if found is None:
         return None
     kind = type(found).__name__
-    if not isinstance(found, (Copy, Failure)):
-        raise StorageError(f"it returned a {kind} in place of a Copy, a Failure or None")
+    if not isinstance(found, (CachedRobots, FetchFailure)):
+        raise StorageError(
+            f"it returned a {kind} in place of a CachedRobots, a FetchFailure or None"
+        )
     try:
         return known_from(*fields_of(found))
     except (AttributeError, TypeError, ValueError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from scrapy_koster.protocol.access import Known, last_copy
+from scrapy_koster.protocol.access import CacheEntry, last_copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.latest import supersedes
 from scrapy_koster.storage.port import Setting, Settings, StorageError
@@ -28,14 +28,14 @@ class MemoryStorage:
     def __init__(self, most: int, robot: str = "") -> None:
         self._left = most
         self._robot = robot
-        self._known: dict[Site, Known] | None = {}
+        self._known: dict[Site, CacheEntry] | None = {}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> MemoryStorage:
         """Return a storage for at most KOSTER_MEMORY_BYTES."""
         return cls(settings["KOSTER_MEMORY_BYTES"], settings.get("ROBOTSTXT_USER_AGENT") or "")
 
-    def get(self, site: Site) -> Known | None:
+    def get(self, site: Site) -> CacheEntry | None:
         """Return the copy or failure of *site*, or None. *site* becomes the most recently used."""
         known = self._open()
         found = known.pop(site, None)
@@ -43,7 +43,7 @@ class MemoryStorage:
             known[site] = found
         return found
 
-    def put(self, site: Site, copy: Known) -> None:
+    def put(self, site: Site, copy: CacheEntry) -> None:
         """Store *copy* if it ``supersedes`` the stored value."""
         known = self._open()
         old = known.get(site)
@@ -54,7 +54,7 @@ class MemoryStorage:
         while self._left < 0 and len(known) > 1:
             self.forget(next(iter(known)))
 
-    def sites(self) -> Iterator[tuple[Site, Known]]:
+    def sites(self) -> Iterator[tuple[Site, CacheEntry]]:
         """Iterate over the sites that are stored at the time of the call."""
         return iter(list(self._open().items()))
 
@@ -73,13 +73,13 @@ class MemoryStorage:
         """Forget the stored sites. Later calls raise StorageError."""
         self._known = None
 
-    def _open(self) -> dict[Site, Known]:
+    def _open(self) -> dict[Site, CacheEntry]:
         if self._known is None:
             raise StorageError("the storage is closed: open a new one")
         return self._known
 
 
-def _size_of(known: Known) -> int:
+def _size_of(known: CacheEntry) -> int:
     """Return about the bytes of *known* in memory, without the text of a file in use."""
     copy = last_copy(known)
     return _VALUE_BYTES + (len(copy.body) if copy else 0)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.access import CacheEntry
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 
@@ -24,9 +24,9 @@ class StorageError(Exception):
 class Claimed:
     """The result of a claim."""
 
-    known: Known | None
+    known: CacheEntry | None
     """The copy or failure that was stored at the moment of the claim, or None."""
-    held_secs: float
+    lease_left: float
     """The seconds for which another owner may hold the site. 0 if the claim succeeded, or if a copy
     or failure was stored already (``unless_known``)."""
 
@@ -114,13 +114,13 @@ class Storage(Protocol):
         of the robot whose copies the storage keeps, or "" for a robot without a name.
         """
 
-    def get(self, site: Site) -> Known | None:
+    def get(self, site: Site) -> CacheEntry | None:
         """Return the copy or failure of *site*, or None if no valid value is stored."""
 
-    def put(self, site: Site, copy: Known) -> None:
+    def put(self, site: Site, copy: CacheEntry) -> None:
         """If *copy*, a copy or failure, ``supersedes`` the stored value, store *copy* durably."""
 
-    def sites(self) -> Iterator[tuple[Site, Known]]:
+    def sites(self) -> Iterator[tuple[Site, CacheEntry]]:
         """Iterate over the stored sites of the robot. Sites may change during the iteration."""
 
     def robots(self) -> list[str]:
@@ -151,7 +151,7 @@ class Claiming(Protocol):
         a stored copy or failure is not claimed. The call is atomic: two owners cannot both succeed.
         """
 
-    def put(self, site: Site, copy: Known, owner: str = "") -> None:
+    def put(self, site: Site, copy: CacheEntry, owner: str = "") -> None:
         """Store *copy* as ``Storage.put`` does, and end a claim of *owner* in the same step.
 
         The claim ends even if *copy* is not stored.
@@ -196,7 +196,7 @@ class Pruning(Protocol):
         """
 
 
-def held_secs(left_secs: float, secs: float) -> float:
+def lease_left(left_secs: float, secs: float) -> float:
     """Return *left_secs*, the remaining seconds of a claim of *secs*; 0 if the claim is void.
 
     The claim is void if it has expired. If more than 2 * *secs* are left, a wrong clock wrote the

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from copy import copy as copied
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
-from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.access import CacheEntry
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import OCTETS_MAX, decoded, encoded, site_named
-from scrapy_koster.storage.latest import LATE_SECS, learnt
+from scrapy_koster.storage.latest import LATE_SECS, recorded_at
 from scrapy_koster.storage.port import Claimed, Setting, Settings, StorageError
 from scrapy_koster.storage.redis_settings import REDIS_SETTINGS
 
@@ -35,7 +35,7 @@ _VALUE_MAX = OCTETS_MAX + 64
 # If another program has put a value of another type into a key, pcall returns a table.
 _RELEASE = "if redis.pcall('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end"
 # ARGV: owner, length of the claim in milliseconds, the last byte to read, 1 for unless_known. A
-# claim without an end, or with an end too far ahead (see port.held_secs), is void.
+# claim without an end, or with an end too far ahead (see port.lease_left), is void.
 _CLAIM = """
 local known = redis.pcall('GETRANGE', KEYS[1], 0, ARGV[3])
 if type(known) ~= 'string' then known = '' end
@@ -169,7 +169,7 @@ class RedisStorage:
         keys = self._key("known", site), self._key("claim", site)
         return self._send(read, "EVAL", script, len(keys), *keys, *given)
 
-    def get(self, site: Site) -> Known | None:
+    def get(self, site: Site) -> CacheEntry | None:
         """Return the copy or failure of *site*, or None if no valid value is stored."""
         return self._send(_known_in, "GETRANGE", self._key("known", site), 0, _VALUE_MAX)
 
@@ -195,10 +195,10 @@ class RedisStorage:
         key = f"{self._prefix}:lock:{{{host}}}"
         return self._send(read, "EVAL", script, 1, key, owner, millis)
 
-    def put(self, site: Site, copy: Known, owner: str = "") -> None:
+    def put(self, site: Site, copy: CacheEntry, owner: str = "") -> None:
         """Store *copy* if it ``supersedes`` the stored value. End the claim of *owner*."""
         with self._errors():
-            time = repr(float(learnt(copy)))
+            time = repr(float(recorded_at(copy)))
             value = time.encode() + b" " + encoded(copy)
         return self._run(lambda _: None, _PUT, site, owner, time, value, self._ttl_ms, LATE_SECS)
 
@@ -210,7 +210,7 @@ class RedisStorage:
         """Delete the value of *site*. Return False if there was no value."""
         return self._send(bool, "DEL", self._key("known", site))
 
-    def sites(self) -> Iterator[tuple[Site, Known]]:
+    def sites(self) -> Iterator[tuple[Site, CacheEntry]]:
         """Iterate over the valid values of the robot, even while other processes write."""
         names = sorted({name for name, robot in self._stored() if robot == self._robot})
         for site in filter(None, map(site_named, names)):
@@ -266,7 +266,7 @@ def _outcome(call: Callable[..., Any], *args: Any, **how: Any) -> Any:
 # Functions to read the replies.
 
 
-def _known_in(value: bytes) -> Known | None:
+def _known_in(value: bytes) -> CacheEntry | None:
     try:
         return decoded(value.partition(b" ")[2])
     except ValueError:

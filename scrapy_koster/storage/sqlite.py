@@ -9,11 +9,11 @@ from pathlib import Path
 from threading import RLock
 from typing import ClassVar
 
-from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.access import CacheEntry
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import OCTETS_MAX, decoded, encoded, site_named
-from scrapy_koster.storage.latest import LATE_SECS, learnt
-from scrapy_koster.storage.port import Claimed, Setting, Settings, StorageError, held_secs
+from scrapy_koster.storage.latest import LATE_SECS, recorded_at
+from scrapy_koster.storage.port import Claimed, Setting, Settings, StorageError, lease_left
 
 _APPLICATION_ID = 0x4B6F7374  # "Kost"
 _IN_USE = (
@@ -91,23 +91,23 @@ class SQLiteStorage:
         """Return the storage in the file KOSTER_SQLITE_PATH."""
         return cls(settings["KOSTER_SQLITE_PATH"], settings.get("ROBOTSTXT_USER_AGENT") or "")
 
-    def get(self, site: Site) -> Known | None:
+    def get(self, site: Site) -> CacheEntry | None:
         """Return the copy or failure of *site*, or None if no valid value is stored."""
         with self._errors():
             return self._stored(self._key(site))
 
-    def _stored(self, key: tuple[str, str]) -> Known | None:
+    def _stored(self, key: tuple[str, str]) -> CacheEntry | None:
         row = self._connection.execute(_GET, (*key, OCTETS_MAX)).fetchone()
         try:
             return None if row is None else decoded(row[0])
         except ValueError:
             return None
 
-    def put(self, site: Site, copy: Known, owner: str = "") -> None:
+    def put(self, site: Site, copy: CacheEntry, owner: str = "") -> None:
         """Commit *copy* if it ``supersedes`` the stored value. End the claim of *owner*."""
         key = self._key(site)
         with self._errors():
-            time = learnt(copy)
+            time = recorded_at(copy)
             given = (*key, encoded(copy), time, owner, time + LATE_SECS)
             if not self._connection.execute(_PUT, given).rowcount:
                 self._connection.execute(_RELEASE, (*key, owner))
@@ -125,7 +125,7 @@ class SQLiteStorage:
             if execute(_CLAIM, given).rowcount:
                 return Claimed(None if unless_known else self._stored(key), 0.0)
             (left,) = execute(_HELD, (now, *key, owner)).fetchone()
-            held, known = held_secs(left or 0.0, secs), self._stored(key)
+            held, known = lease_left(left or 0.0, secs), self._stored(key)
             if held or (unless_known and known is not None):
                 return Claimed(known, held)
             # Try again: the other owner's claim has just ended, or the stored value is invalid.
@@ -151,7 +151,7 @@ class SQLiteStorage:
         with self._errors():
             self._connection.execute(_END_VISIT, given)
 
-    def sites(self) -> Iterator[tuple[Site, Known]]:
+    def sites(self) -> Iterator[tuple[Site, CacheEntry]]:
         """Iterate over the valid values of the robot, even while other processes write."""
         query = "SELECT site FROM site WHERE robot = ? AND known IS NOT NULL ORDER BY site"
         with self._errors():

@@ -27,7 +27,7 @@ from scrapy_koster.archive.history import changes
 from scrapy_koster.archive.index import key_of
 from scrapy_koster.archive.record import ArchiveError, Attempt, Record
 from scrapy_koster.archive.warc import RECORD_MAX_BYTES, date_text, member_of, records_in
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.site import Site
 
@@ -111,7 +111,7 @@ def test_a_file_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.Monke
     for number in range(10):
         [outcome] = folder.outcomes(site_of(number))
         known = folder.whole(outcome)
-        assert isinstance(known, Copy)
+        assert isinstance(known, CachedRobots)
         assert known.body == BODY
         assert folder.info(outcome.warc)["software"] == "tests"
 
@@ -190,7 +190,7 @@ def test_an_index_has_what_the_site_sent(
     first, archive = attempt(site_of(1)), evidence(tmp_path)
     [exchange] = first.exchanges
     known, _ = archive.add(replace(first, exchanges=(replace(exchange, received=tuple(received)),)))
-    assert isinstance(known, Copy)
+    assert isinstance(known, CachedRobots)
     later = replace(known, fetched=NOW + 1)
     again = (replace(exchange, began=NOW + 1, status=304, body=b""),)
     archive.add(Attempt(site_of(1), later, "fetched", NOW + 1, again, known))
@@ -309,8 +309,8 @@ def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:
 # Versions and changes
 
 
-def copy_of(site: Site, body: bytes, fetched: float) -> Copy:
-    return Copy(site.robots_url, 200, body, None, None, fetched, fetched + 9)
+def copy_of(site: Site, body: bytes, fetched: float) -> CachedRobots:
+    return CachedRobots(site.robots_url, 200, body, None, None, fetched, fetched + 9)
 
 
 LINES = st.lists(st.sampled_from([b"a", b"b", b"c", b""]), max_size=12)

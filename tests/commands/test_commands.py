@@ -19,7 +19,7 @@ from harness.replies import Reply, redirect
 from harness.storages import SHARED, Place, place_of
 
 from scrapy_koster.commands.output import takes_colours
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import utc
 
@@ -391,13 +391,17 @@ def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:
 
 NOW = 1_800_000_000.0
 SITE = "https://www.fict.org"
-KNOWN: dict[str, Known] = {
-    SITE: Copy(f"{SITE}/robots.txt", 200, SECTION_4.encode(), '"1"', "today", NOW, NOW + 9e8),
-    "http://a.example:8001": Copy("http://b/robots.txt", 404, b"", None, None, 1e9, 1e9 + 60),
-    "http://down.example": Failure("HTTP 503", 2, 1e9, 1e9 + 5, 1e9 + 9, None),
-    "http://stale.example": Failure(
+KNOWN: dict[str, CacheEntry] = {
+    SITE: CachedRobots(
+        f"{SITE}/robots.txt", 200, SECTION_4.encode(), '"1"', "today", NOW, NOW + 9e8
+    ),
+    "http://a.example:8001": CachedRobots(
+        "http://b/robots.txt", 404, b"", None, None, 1e9, 1e9 + 60
+    ),
+    "http://down.example": FetchFailure("HTTP 503", 2, 1e9, 1e9 + 5, 1e9 + 9, None),
+    "http://stale.example": FetchFailure(
         "timeout", 1, 1e9, 1e9, 1e9 + 9,
-        Copy("http://stale.example/robots.txt", 200, HOSTILE, None, None, 1e9, 1e9 + 60),
+        CachedRobots("http://stale.example/robots.txt", 200, HOSTILE, None, None, 1e9, 1e9 + 60),
     ),
 }  # fmt: skip
 
@@ -559,7 +563,7 @@ def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str
     with closing(place.open("scrapy")) as storage:
         site = site_of(f"http://{NASTY_HOST}/")
         assert site is not None
-        storage.put(site, Failure("\x1b[2J", 1, NOW, NOW, NOW, None))
+        storage.put(site, FetchFailure("\x1b[2J", 1, NOW, NOW, NOW, None))
     for arguments in (
         ["check", "-"],
         ["explain", "--robots", "-", "http://h/%1b%5b2J%00" + "x" * 100_000, "http://h/a"],

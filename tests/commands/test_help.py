@@ -15,7 +15,7 @@ from harness.reports import written as report_written
 from harness.server import Server
 
 from scrapy_koster.commands.subcommand import DOCS
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -40,7 +40,9 @@ def folder(tmp_path: Path, server: Server) -> Path:
     storage = SQLiteStorage(str(stored / "robots.sqlite3"), "scrapy")
     site = site_of("https://example.com")
     assert site is not None
-    storage.put(site, Copy("https://example.com/robots.txt", 200, FIRST, None, None, 0.0, 1e10))
+    storage.put(
+        site, CachedRobots("https://example.com/robots.txt", 200, FIRST, None, None, 0.0, 1e10)
+    )
     storage.close()
     archive = evidence(tmp_path / "evidence")
     archive.add(attempt(site))

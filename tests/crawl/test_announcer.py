@@ -13,18 +13,18 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import CachedRobots, FetchFailure
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
 
 SITE = Site("http", "fict.org", 80)
 URL = "http://fict.org/robots.txt"
-FILE = Copy(URL, 200, b"User-agent: *\n", None, None, 1e9, 1e9 + 60)
+FILE = CachedRobots(URL, 200, b"User-agent: *\n", None, None, 1e9, 1e9 + 60)
 GONE = replace(FILE, status=404, body=b"")
 SHUT = replace(FILE, status=403, body=b"")
 PAGE = replace(FILE, body=b"<html>")
-FAILURE = Failure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
+FAILURE = FetchFailure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
 FRESH = "fresh until 2001-09-09T01:47:40Z)"
 
 
@@ -43,9 +43,9 @@ def announcer(crawler: Crawler) -> Announcer:
     return Announcer(crawler, config_of(crawler))
 
 
-def state_of(standing: Standing | None = None, *, is_deferred: bool = False) -> SiteState:
+def state_of(status: SiteStatus | None = None, *, is_deferred: bool = False) -> SiteState:
     state = SiteState(SITE)
-    state.standing, state.is_deferred = standing, is_deferred
+    state.status, state.is_deferred = status, is_deferred
     return state
 
 
@@ -72,41 +72,41 @@ AGAIN = "http://fict.org answers again: HTTP "
 
 
 @pytest.mark.parametrize(
-    ("before", "step", "lines", "standing"),
+    ("before", "step", "lines", "status"),
     [
-        (None, Obey(FILE, 0), [], Standing.OBEYED),
-        (None, Obey(GONE, 0), [f"{NO_RULES} 404"], Standing.WITHOUT_ROBOTS_TXT),
-        (None, Obey(SHUT, 0), [RESTRICTED], Standing.RESTRICTED),
-        (Standing.RESTRICTED, Obey(SHUT, 0), [], Standing.RESTRICTED),
-        (None, Obey(PAGE, 0), [f"{NO_RULES} 200 with an HTML page, {URL}"], Standing.HTML),
-        (Standing.UNAVAILABLE, Obey(FILE, 0), [f"{AGAIN}200"], Standing.OBEYED),
+        (None, Obey(FILE, 0), [], SiteStatus.OBEYED),
+        (None, Obey(GONE, 0), [f"{NO_RULES} 404"], SiteStatus.WITHOUT_ROBOTS_TXT),
+        (None, Obey(SHUT, 0), [RESTRICTED], SiteStatus.RESTRICTED),
+        (SiteStatus.RESTRICTED, Obey(SHUT, 0), [], SiteStatus.RESTRICTED),
+        (None, Obey(PAGE, 0), [f"{NO_RULES} 200 with an HTML page, {URL}"], SiteStatus.HTML),
+        (SiteStatus.UNAVAILABLE, Obey(FILE, 0), [f"{AGAIN}200"], SiteStatus.OBEYED),
         (
-            Standing.LET_THROUGH,
+            SiteStatus.LET_THROUGH,
             Obey(GONE, 0),
             [AGAIN, NO_RULES],
-            Standing.WITHOUT_ROBOTS_TXT,
+            SiteStatus.WITHOUT_ROBOTS_TXT,
         ),
-        (None, Defer(FAILURE, 0), [DEFERRING], Standing.UNAVAILABLE),
-        (Standing.UNAVAILABLE, Defer(FAILURE, 0), [], Standing.UNAVAILABLE),
-        (Standing.UNAVAILABLE, Refuse(FAILURE, 0), [GIVING_UP], Standing.UNAVAILABLE),
-        (None, Pass(FAILURE, 0), [LETTING], Standing.LET_THROUGH),
-        (Standing.LET_THROUGH, Pass(FAILURE, 0), [], Standing.LET_THROUGH),
-        (Standing.OBEYED, Ask(None), [], Standing.OBEYED),
+        (None, Defer(FAILURE, 0), [DEFERRING], SiteStatus.UNAVAILABLE),
+        (SiteStatus.UNAVAILABLE, Defer(FAILURE, 0), [], SiteStatus.UNAVAILABLE),
+        (SiteStatus.UNAVAILABLE, Refuse(FAILURE, 0), [GIVING_UP], SiteStatus.UNAVAILABLE),
+        (None, Pass(FAILURE, 0), [LETTING], SiteStatus.LET_THROUGH),
+        (SiteStatus.LET_THROUGH, Pass(FAILURE, 0), [], SiteStatus.LET_THROUGH),
+        (SiteStatus.OBEYED, Ask(None), [], SiteStatus.OBEYED),
     ],
 )
 def test_what_a_step_is_announced_as(
-    before: Standing | None,
+    before: SiteStatus | None,
     step: Step,
     lines: list[str],
     *,
-    standing: Standing,
+    status: SiteStatus,
     announcer: Announcer,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    state = state_of(before, is_deferred=before is Standing.UNAVAILABLE)
+    state = state_of(before, is_deferred=before is SiteStatus.UNAVAILABLE)
     announcer.announce(state, step, waiting=2)
     assert_said(caplog, *lines)
-    assert state.standing is standing
+    assert state.status is status
 
 
 def test_a_403_that_opens_the_site_names_the_setting(

@@ -12,8 +12,8 @@ from scrapy import Request
 from scrapy.core.scheduler import Scheduler
 from scrapy.utils.test import get_crawler
 
-from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.scheduler import DeferringScheduler
+from scrapy_koster.crawl.context import context_of
 
 MEMORY = "scrapy_koster.storage.memory.MemoryStorage"
 BROKEN = OSError("no such file")
@@ -62,7 +62,7 @@ def wrapped(scheduler: Any, jobdir: Path | None = None) -> DeferringScheduler:
     settings = {"KOSTER_STORAGE": MEMORY, "KOSTER_FALLBACK_SCHEDULER": type(scheduler)}
     crawler = get_crawler(RecordingSpider, settings | ({"JOBDIR": str(jobdir)} if jobdir else {}))
     crawler.spider = RecordingSpider()
-    return DeferringScheduler(crawler, scheduler, assembly_of(crawler))
+    return DeferringScheduler(crawler, scheduler, context_of(crawler))
 
 
 def test_what_cannot_be_read_in_a_jobdir_is_passed_over_and_said_once(

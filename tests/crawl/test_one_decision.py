@@ -19,9 +19,9 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy_koster import KosterMiddleware, RobotsForbidden
 from scrapy_koster.commands.explain import explain
 from scrapy_koster.commands.lookup import Basis
-from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
+from scrapy_koster.crawl.context import CrawlContext, Parts, context_of
 from scrapy_koster.crawl.states import Facts
-from scrapy_koster.protocol.access import Answer, Copy, Failure
+from scrapy_koster.protocol.access import Answer, CachedRobots, FetchFailure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
 from scrapy_koster.protocol.verdict import Verdict
@@ -68,12 +68,14 @@ class Fetch:
     def __init__(self, status: int) -> None:
         self._status = status
 
-    async def fetch(self, site: Site, _page: Request, _stale: Copy | None, **_: object) -> Answer:
+    async def fetch(
+        self, site: Site, _page: Request, _stale: CachedRobots | None, **_: object
+    ) -> Answer:
         return Answer(site.robots_url, self._status, {}, BODY if self._status == 200 else b"")
 
 
 class Asked(NamedTuple):
-    parts: Assembly
+    parts: CrawlContext
     middleware: KosterMiddleware
 
 
@@ -94,7 +96,7 @@ async def begun(name: str) -> Asked:
     crawler.spider = Spider("asks")
     crawler.stats = MemoryStatsCollector(crawler)
     crawler.engine = cast("ExecutionEngine", SimpleNamespace(_slot=None))
-    parts = assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
+    parts = context_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
     middleware = KosterMiddleware.from_crawler(crawler)
     if parts.config.pace.obeys:
         parts.pacer.open()
@@ -147,7 +149,7 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
             found[name] = said(verdict)
         else:
             found[name] = None
-    if not isinstance(state.known, Copy):
+    if not isinstance(state.known, CachedRobots):
         assert middleware.is_allowed(url) in (None, found["explain"] is None)
         return found
     if url.endswith("/robots.txt"):
@@ -193,10 +195,10 @@ async def test_the_last_copy_decides_before_sending_if_its_site_fails(
     asked, now = await begun(name), time()
     request = Request(f"{SITE}/x")
     await asked.middleware.process_request(request)
-    copy = Copy(f"{SITE}/robots.txt", 403, b"", None, None, now - 60, now + life_secs)
+    copy = CachedRobots(f"{SITE}/robots.txt", 403, b"", None, None, now - 60, now + life_secs)
     state = asked.parts.sites.records.state_of(SITE)
     assert state is not None
-    state.learn(Facts(known=Failure("HTTP 503", 1, now, now, now + 60, copy)))
+    state.learn(Facts(known=FetchFailure("HTTP 503", 1, now, now, now + 60, copy)))
     with nullcontext() if is_open else pytest.raises(RobotsForbidden):
         await checked(asked, request)
     await asked.parts.sites.close()

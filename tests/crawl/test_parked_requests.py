@@ -18,11 +18,11 @@ from scrapy.utils.request import RequestFingerprinter
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.access import FetchFailure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Refuse
 
-FAILURE = Failure("it is away", 1, 0.0, 0.0, 0.0, None)
+FAILURE = FetchFailure("it is away", 1, 0.0, 0.0, 0.0, None)
 
 
 class Engine:
@@ -46,7 +46,7 @@ def parked_in(crawler: Crawler, folder: Path | None = None) -> Any:
 def settle(parked: ParkedRequests, name: str, *, is_kept: bool = False) -> None:
     """Have the site of this name given up, or have those that cannot be kept."""
     state = SiteState(Site("http", name, 80))
-    parked.settled(state, Refuse(FAILURE, 0.0), is_kept=is_kept)
+    parked.release(state, Refuse(FAILURE, 0.0), is_kept=is_kept)
 
 
 class WaitingSpider(Spider):

@@ -13,17 +13,19 @@ from scrapy.settings import Settings
 
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.fetching.transfer import robots_request
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 
 SENT = {"proxy": "http://proxy.example", "_auth_proxy": "http://proxy.example"}
 CREDENTIALS = {"Proxy-Authorization": "Basic eA==", "User-Agent": "FigTree/0.1"}
 
 
 URL = "http://fict.org/robots.txt"
-COPY = Copy(URL, 200, b"", '"1"', "yesterday", 0, 0)
+COPY = CachedRobots(URL, 200, b"", '"1"', "yesterday", 0, 0)
 
 
-def asked(page: Request, *, url: str = URL, stale: Copy | None = None, **settings: Any) -> Request:
+def asked(
+    page: Request, *, url: str = URL, stale: CachedRobots | None = None, **settings: Any
+) -> Request:
     crawler: Any = SimpleNamespace(settings=Settings(settings), spider=SimpleNamespace())
     config = Config.from_crawler(crawler)
     return robots_request(url, page, stale, config=config)

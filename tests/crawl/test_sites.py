@@ -12,19 +12,19 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_koster.crawl.assembly import Assembly, Parts
+from scrapy_koster.crawl.context import CrawlContext, Parts
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
+from scrapy_koster.protocol.access import Answer, CachedRobots, NoAnswer
 from scrapy_koster.protocol.site import Site
 
 MEMORY = "scrapy_koster.storage.memory.MemoryStorage"
 SQLITE = "scrapy_koster.storage.sqlite.SQLiteStorage"
 RULES = b"User-agent: *\n" + b"".join(b"Disallow: /directory/%d\n" % n for n in range(30))
-Fetch: TypeAlias = Callable[[Site, Copy | None], Answer | NoAnswer]
+Fetch: TypeAlias = Callable[[Site, CachedRobots | None], Answer | NoAnswer]
 
 
-def found(site: Site, stale: Copy | None) -> Answer:
+def found(site: Site, stale: CachedRobots | None) -> Answer:
     return Answer(site.robots_url, 200, {"etag": '"1"'}, RULES)
 
 
@@ -52,12 +52,12 @@ class Driven:
         self.engine = Open(crawler)
         fetcher: Any = self
         parts = Parts(fetcher=lambda *_, **__: fetcher, engine=lambda _: self.engine)
-        self.sites = Assembly(crawler, parts).sites
+        self.sites = CrawlContext(crawler, parts).sites
         self.asked: list[str] = []
         self._answer = fetch
 
     async def fetch(
-        self, site: Site, page: Request, stale: Copy | None, **_: object
+        self, site: Site, page: Request, stale: CachedRobots | None, **_: object
     ) -> Answer | NoAnswer:
         self.asked.append(str(site))
         await sleep(0)

@@ -14,7 +14,7 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.site_status import SiteStatus
 
 HAZARDS = (
     "Fetched 4 pages that RFC 9309{} disallows (order 3, records 1). For example http://h/\\x1b is"
@@ -69,11 +69,11 @@ def test_where_the_lines_of_refusals_are_not_shown_it_says_how_to_see_them(
 
 def test_a_site_is_counted_as_what_it_is_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
     counting = summary(STATS)
-    counting.stands(site(1), Standing.UNAVAILABLE, None)
-    counting.stands(site(1), Standing.OBEYED, Standing.UNAVAILABLE)
-    counting.stands(site(2), Standing.OBEYED, None)
-    counting.stands(site(2), Standing.RESTRICTED, Standing.OBEYED)
-    counting.stands(site(3), Standing.UNAVAILABLE, None)
+    counting.stands(site(1), SiteStatus.UNAVAILABLE, None)
+    counting.stands(site(1), SiteStatus.OBEYED, SiteStatus.UNAVAILABLE)
+    counting.stands(site(2), SiteStatus.OBEYED, None)
+    counting.stands(site(2), SiteStatus.RESTRICTED, SiteStatus.OBEYED)
+    counting.stands(site(3), SiteStatus.UNAVAILABLE, None)
     counting.copies.update({Retrieval.FETCHED: 3, Retrieval.FROM_STORAGE: 2})
     line = (
         "Sites: 1 with a robots.txt, 1 restricted, 1 unavailable. Requests refused: 3. Copies of"

@@ -16,8 +16,8 @@ from scrapy.robotstxt import RobotParser
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.crawl.engine.compat import robots_parsed
-from scrapy_koster.protocol.access import Copy
-from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.access import CachedRobots
+from scrapy_koster.protocol.site_status import Ground
 from scrapy_koster.protocol.verdict import Verdict
 
 FORBIDDEN = "User-agent: *\nDisallow: /\n"
@@ -72,7 +72,7 @@ async def test_a_refusal_says_site_line_rule_and_record(crawl: Crawl, server: Se
     assert isinstance(error, RobotsForbidden)
     assert isinstance(error, IgnoreRequest)
     verdict = error.verdict
-    assert isinstance(verdict.known, Copy)
+    assert isinstance(verdict.known, CachedRobots)
     assert verdict.rule is not None
     assert verdict.record is not None
     assert not verdict.allowed

@@ -20,7 +20,7 @@ from harness.server import Server, Site
 from scrapy import Request
 
 from scrapy_koster.archive.folder import Folder
-from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.access import FetchFailure
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.memory import MemoryStorage
 
@@ -196,7 +196,7 @@ async def test_a_failure_is_archived_with_its_reason(
     knowns: dict[Any, Any] = {verdict.site: verdict.known for verdict in result.verdicts}
     for site in sites:
         [failure] = known_of(folder, site)
-        assert isinstance(failure, Failure)
+        assert isinstance(failure, FetchFailure)
         assert failure.reason == knowns[site_of(site.url())].reason
 
 

@@ -20,7 +20,7 @@ from scrapy.http import Response
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.config import DEFAULTS
 from scrapy_koster.crawl.engine.compat import DownloadTimeoutError
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -28,14 +28,14 @@ MAX_BYTES = 512_000
 STALLED = {**SETTINGS, "KOSTER_TIMEOUT_SECS": 0.5, "KOSTER_DEFER_LIMIT_SECS": 0.1}
 
 
-async def stored(crawl: Crawl, site: Site) -> Copy:
+async def stored(crawl: Crawl, site: Site) -> CachedRobots:
     """What a crawl has kept of the site."""
     storage = SQLiteStorage(str(crawl.folder / "robots.sqlite3"), "scrapy")
     home = site_of(site.url())
     assert home is not None
     known = storage.get(home)
     storage.close()
-    assert isinstance(known, Copy)
+    assert isinstance(known, CachedRobots)
     return known
 
 

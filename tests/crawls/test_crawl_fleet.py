@@ -17,7 +17,7 @@ from harness.server import Server, Site
 from harness.storages import SHARED, Place, place_of
 from harness.virtual import time
 
-from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.access import FetchFailure
 from scrapy_koster.protocol.site import site_of
 
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -120,7 +120,7 @@ async def test_what_a_killed_crawl_claimed_is_waited_for(
     koster_site, now = site_of(site.url("")), time.time()
     assert koster_site is not None
     with closing(place.open("scrapy")) as storage:
-        storage.put(koster_site, Failure("HTTP 503", 1, now - 900, now - 2, now - 1, None))
+        storage.put(koster_site, FetchFailure("HTTP 503", 1, now - 900, now - 2, now - 1, None))
         storage.claim(koster_site, "killed", now=now, secs=4)
     short = {"KOSTER_IDLE_LIMIT_SECS": 1, "KOSTER_TIMEOUT_SECS": 2}
     await crawl(urls=[site.url("/page")], settings={**place.settings(), **short})

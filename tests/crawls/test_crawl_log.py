@@ -13,7 +13,7 @@ from harness.server import Server
 from scrapy import Request
 from scrapy.http import Response
 
-from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.access import CacheEntry
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.memory import MemoryStorage
 
@@ -78,7 +78,7 @@ async def test_hosts_and_answers_reach_the_log_as_printable_lines(
 
 
 class Failing(MemoryStorage):
-    def get(self, site: Site) -> Known | None:
+    def get(self, site: Site) -> CacheEntry | None:
         raise OSError((NASTY + SURROGATE) * 1000)
 
 

@@ -12,7 +12,7 @@ from harness.reports import tables_in
 from harness.server import Server, Site
 
 from scrapy_koster import RobotsForbidden
-from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.site_status import Ground
 from scrapy_koster.report.numbers import read
 
 PAGE = {"Content-Type": "text/html"}

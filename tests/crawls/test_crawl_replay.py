@@ -17,7 +17,7 @@ from scrapy.extensions.httpcache import DummyPolicy
 from scrapy.http import Response
 
 from scrapy_koster import RobotsForbidden
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -56,17 +56,19 @@ class Recorded:
         """How many pages have been fetched since it was recorded."""
         return len(self.site.pages_asked) - len(PATHS)
 
-    def store(self, known: Known) -> None:
+    def store(self, known: CacheEntry) -> None:
         site = site_of(self.site.url())
         assert site is not None
         storage = SQLiteStorage(str(self.crawl.folder / "robots.sqlite3"), "scrapy")
         storage.put(site, known)
         storage.close()
 
-    def copy(self, body: bytes = FORBIDDING, *, age_secs: float = 1e7, status: int = 200) -> Copy:
+    def copy(
+        self, body: bytes = FORBIDDING, *, age_secs: float = 1e7, status: int = 200
+    ) -> CachedRobots:
         fetched = time.time() - age_secs
         url = self.site.url("/robots.txt")
-        return Copy(url, status, body, None, None, fetched, fetched + 3600)
+        return CachedRobots(url, status, body, None, None, fetched, fetched + 3600)
 
 
 @pytest.fixture
@@ -102,7 +104,9 @@ async def test_the_last_copy_decides_however_old(recorded: Recorded, is_failing:
     """The last copy decides, and nothing is fetched."""
     await recorded.record()
     then, copy = time.time() - 1000, recorded.copy(FORBIDDING + b"\nDisallow: /*ge")
-    recorded.store(Failure("HTTP 503", 3, then, then, then + 9000, copy) if is_failing else copy)
+    recorded.store(
+        FetchFailure("HTTP 503", 3, then, then, then + 9000, copy) if is_failing else copy
+    )
     result = await recorded.run(KOSTER_UNAVAILABLE="disallow")
     assert result.errors == {recorded.site.url("/no"): RobotsForbidden}
     assert [verdict.line for verdict in result.verdicts] == [2]

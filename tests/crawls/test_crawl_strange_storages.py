@@ -16,13 +16,13 @@ import pytest
 from harness.crawling import Crawl
 from harness.server import Server
 
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.port import Claimed
 
 PACING = ("begin_visit", "end_visit")
 RULES = "User-agent: *\nCrawl-delay: 0.01\nDisallow: /secret\n"
-COPY = Copy("http://h/robots.txt", 200, b"User-agent: *\nAllow: /\n", None, None, 1e9, 9e9)
+COPY = CachedRobots("http://h/robots.txt", 200, b"User-agent: *\nAllow: /\n", None, None, 1e9, 9e9)
 
 
 def strange(method: str, does: Callable[[], Any]) -> Any:

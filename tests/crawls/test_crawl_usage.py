@@ -18,7 +18,7 @@ from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
 from scrapy_koster import RobotsForbidden, Usage
-from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.site_status import Ground
 from scrapy_koster.report.numbers import read
 
 FIGTREE = {"USER_AGENT": "FigTree/0.1 (+https://figtree.example)"}

@@ -17,7 +17,7 @@ from scrapy_koster.archive.evidence import Evidence
 from scrapy_koster.archive.record import Attempt, Record
 from scrapy_koster.archive.warc import records_in
 from scrapy_koster.archive.writer import Writer
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.site import Site
 
@@ -38,7 +38,7 @@ def attempt(site: Site, body: bytes = BODY, now: float = NOW) -> Attempt:
     exchange = Exchange(
         url, now, ((b"User-Agent", b"x"),), 200, header, body, False, None, None, digest_of(body)
     )
-    copy = Copy(url, 200, body, None, None, now, now + 9)
+    copy = CachedRobots(url, 200, body, None, None, now, now + 9)
     return Attempt(site, copy, "fetched", now, (exchange,))
 
 

@@ -6,7 +6,7 @@ from scrapy.crawler import Crawler
 
 from harness.virtual import TestClock
 from scrapy_koster.crawl.clock import Clock, Instant
-from scrapy_koster.crawl.engine.private import belonging
+from scrapy_koster.crawl.engine.private import per_crawler
 
 sleep = Clock().sleep
 
@@ -36,5 +36,5 @@ class StillClock(TestClock):
 
 def set_clock(crawler: Crawler, clock: Clock) -> None:
     """Set the clock of *crawler*. Raises RuntimeError if the crawl has another clock already."""
-    if belonging(crawler, Clock, lambda: clock) is not clock:
+    if per_crawler(crawler, Clock, lambda: clock) is not clock:
         raise RuntimeError("the crawl has a clock already: set it before anything is built")

@@ -17,7 +17,7 @@ from harness.clocks import JumpingClock
 from harness.redis_server import RedisServer, redis_server
 from harness.server import Server, Site
 from harness.virtual import time
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.redis import RedisStorage
@@ -129,7 +129,7 @@ def _of_a_later_clock(stage: Stage) -> Mapping[str, Any]:
             known = site_of(site.url())
             assert known is not None
             url, fetched = site.url("/robots.txt"), time.time() + DAYS
-            storage.put(known, Copy(url, 200, OPEN, None, None, fetched, fetched + 1e6))
+            storage.put(known, CachedRobots(url, 200, OPEN, None, None, fetched, fetched + 1e6))
     return _sqlite(stage)
 
 

@@ -35,7 +35,7 @@ from scrapy_koster.crawl.fetching.decoding import decoded as unpacked
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.parsers import KosterRobotParser, StrictestRobotParser
-from scrapy_koster.protocol.access import Answer, Copy, after_answer, redirect_target
+from scrapy_koster.protocol.access import Answer, CachedRobots, after_answer, redirect_target
 from scrapy_koster.protocol.delay import longest_delay, names_delay
 from scrapy_koster.protocol.hazard import watch_of
 from scrapy_koster.protocol.html_page import page_in_place
@@ -56,7 +56,7 @@ from scrapy_koster.storage.encoding import decoded, fields_of, known_from, site_
 _GZIPS = [gzip.compress(b"#" * n) for n in range(3)]
 _HEADS = {"gzip": _GZIPS[0][:10], "deflate": b"x\x9c", "br": b"\x0b", "zstd": b"(\xb5/\xfd"}
 _MAX_BYTES = 512_000
-_KNOWN = Copy("http://h/robots.txt", 200, b"", None, None, 1.0, 2.0)
+_KNOWN = CachedRobots("http://h/robots.txt", 200, b"", None, None, 1.0, 2.0)
 _COPY = fields_of(_KNOWN)[0] or {}
 _FAILURE: dict[str, object] = {
     "reason": "HTTP 503", "attempts": 1, "since": 1.0, "asked": 1.0, "retry": 2.0

@@ -14,8 +14,8 @@ from typing import Any
 from scrapy.crawler import Crawler
 
 from scrapy_koster import RobotsReport
-from scrapy_koster.protocol.access import Copy
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.access import CachedRobots
+from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.report.database import Writer
 from scrapy_koster.report.page import write_page
 from scrapy_koster.report.tally import START, Tally
@@ -53,9 +53,9 @@ def row(tally: Tally, site: str) -> dict[str, Any]:
 
 def obeyed(tally: Tally, site: str, *, allowed: int = 3, digest: str = "", **facts: Any) -> None:
     row(tally, site).update(
-        outcome=int(Standing.OBEYED), status=200, asked=1, answered=1, fetches=1, fetched=NOW - 60,
-        expires=NOW + 600, bytes=len(ROBOTS), digest=digest, record_line=4, record="*",
-        allowed_rule=allowed, **facts,
+        outcome=int(SiteStatus.OBEYED), status=200, asked=1, answered=1, fetches=1,
+        fetched=NOW - 60, expires=NOW + 600, bytes=len(ROBOTS), digest=digest, record_line=4,
+        record="*", allowed_rule=allowed, **facts,
     )  # fmt: skip
 
 
@@ -92,22 +92,22 @@ def every_kind() -> Tally:
     row(tally, site_named(5)).update(nofollow=4, noindex=1)
     sample(tally, site_named(5), "nofollow", 0, f"{site_named(5)}/page")
     row(tally, "http://closed.example").update(
-        outcome=int(Standing.RESTRICTED), status=403, asked=1, answered=1, start_refused=1,
+        outcome=int(SiteStatus.RESTRICTED), status=403, asked=1, answered=1, start_refused=1,
         expires=NOW + 3600, bytes=0,
     )  # fmt: skip
     sample(tally, "http://closed.example", "restricted", 0, "http://closed.example/a")
     sample(tally, "http://closed.example", START, 0, "http://closed.example/a")
     row(tally, "http://down.example").update(
-        outcome=int(Standing.UNAVAILABLE), status=503, asked=4, reason="HTTP 503",
+        outcome=int(SiteStatus.UNAVAILABLE), status=503, asked=4, reason="HTTP 503",
         deferred=NOW - 500, resumed=0, deferrals=1, given_up=1,
     )  # fmt: skip
     refused_whole(tally, "http://closed.example", "restricted", 3)
     refused_whole(tally, "http://down.example", "unavailable", 2)
     row(tally, "http://bare.example").update(
-        outcome=int(Standing.WITHOUT_ROBOTS_TXT), status=404, asked=1, allowed_none=9
+        outcome=int(SiteStatus.WITHOUT_ROBOTS_TXT), status=404, asked=1, allowed_none=9
     )
     row(tally, "http://page.example").update(
-        outcome=int(Standing.HTML), status=200, asked=1, allowed_html=2, cut=1
+        outcome=int(SiteStatus.HTML), status=200, asked=1, allowed_html=2, cut=1
     )
     row(tally, "http://asked.example").update(asked=1)
     tally.add("failure", "HTTP 503", attempts=4)
@@ -128,7 +128,7 @@ def page_of(folder: Path, tally: Tally, *, robots: bytes = ROBOTS, **options: An
     """The page of these counts, where each site has this file."""
     database = written(folder / "report.sqlite3", tally)
     page = folder / "page.html"
-    copy = Copy("http://a.example/robots.txt", 200, robots, None, None, NOW, NOW)
+    copy = CachedRobots("http://a.example/robots.txt", 200, robots, None, None, NOW, NOW)
     write_page(str(database), str(page), copies=lambda _: copy, **options)
     return page
 

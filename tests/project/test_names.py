@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[2]
 NAMES = """
     Addon DeferringScheduler Ground KosterMiddleware KosterRobotParser LinkFilterMiddleware
     Preference RobotsForbidden RobotsDownloader RobotsMetaMiddleware RobotsReport
-    RobotsSitemapMixin RobotsUnavailable Rfc9309RobotParser Standing Statement
-    StrictestRobotParser Usage UsageMiddleware Verdict storage.Claimed storage.Claiming
-    storage.Copy storage.Failure storage.Pacing storage.Pruning storage.Setting storage.Site
-    storage.Storage storage.StorageError storage.contract.checks storage.decoded
-    storage.encoded storage.held_secs storage.site_named storage.supersedes
+    RobotsSitemapMixin RobotsUnavailable Rfc9309RobotParser SiteStatus Statement
+    StrictestRobotParser Usage UsageMiddleware Verdict storage.CachedRobots storage.Claimed
+    storage.Claiming storage.FetchFailure storage.Pacing storage.Pruning storage.Setting
+    storage.Site storage.Storage storage.StorageError storage.contract.checks storage.decoded
+    storage.encoded storage.lease_left storage.site_named storage.supersedes
     storage.memory.MemoryStorage storage.redis.RedisStorage storage.sqlite.SQLiteStorage
 """
 PROMISED = [f"scrapy_koster.{name}" for name in NAMES.split()]

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from scrapy_koster.protocol.access import (
     Answer,
-    Copy,
-    Failure,
-    Known,
+    CachedRobots,
+    CacheEntry,
+    FetchFailure,
     NoAnswer,
     after_answer,
     conditional_headers,
     longest_deferral_secs,
     longest_life_secs,
     redirect_target,
-    standing_of,
+    status_of_copy,
 )
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted, Unavailable
-from scrapy_koster.protocol.standing import Ground, Standing
+from scrapy_koster.protocol.site_status import Ground, SiteStatus
 from scrapy_koster.protocol.step import (
     Ask,
     Defer,
@@ -47,10 +47,10 @@ HOUR = 3600.0
 DAY = 86_400.0
 WEEK = 7 * DAY
 
-FILE = Copy(URL, 200, BODY, '"1"', "Mon, 13 Nov 2023 00:00:00 GMT", NOW - WEEK, NOW - 9)
+FILE = CachedRobots(URL, 200, BODY, '"1"', "Mon, 13 Nov 2023 00:00:00 GMT", NOW - WEEK, NOW - 9)
 BARE = replace(FILE, etag=None, last_modified=None)
 MOVED = replace(FILE, url="http://other.org/robots.txt")
-FAILED = Failure("HTTP 503", 2, since=NOW - 60, asked=NOW - 40, retry=NOW, stale=FILE)
+FAILED = FetchFailure("HTTP 503", 2, since=NOW - 60, asked=NOW - 40, retry=NOW, stale=FILE)
 
 
 def answer(status: int, **headers: str) -> Answer:
@@ -58,38 +58,42 @@ def answer(status: int, **headers: str) -> Answer:
     return Answer(URL, status, fields, BODY)
 
 
-def received(result: Answer | NoAnswer, known: Known | None = None, **options: Any) -> Known:
+def received(
+    result: Answer | NoAnswer, known: CacheEntry | None = None, **options: Any
+) -> CacheEntry:
     return after_answer(result, known, **{"now": NOW, "policy": POLICY, "jitter": 0.0, **options})
 
 
-def copied(result: Answer, known: Known | None = None, **options: Any) -> Copy:
+def copied(result: Answer, known: CacheEntry | None = None, **options: Any) -> CachedRobots:
     copy = received(result, known, **options)
-    assert isinstance(copy, Copy)
+    assert isinstance(copy, CachedRobots)
     return copy
 
 
-def failed(result: Answer | NoAnswer, known: Known | None = None, **options: Any) -> Failure:
+def failed(
+    result: Answer | NoAnswer, known: CacheEntry | None = None, **options: Any
+) -> FetchFailure:
     failure = received(result, known, **options)
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, FetchFailure)
     return failure
 
 
 @pytest.mark.parametrize(
     ("status", "meaning", "body", "life_secs"),
     [
-        pytest.param(200, Standing.OBEYED, BODY, WEEK, id="200 rules"),
-        pytest.param(404, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="404 unrestricted"),
-        pytest.param(499, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="499 unrestricted"),
-        pytest.param(403, Standing.RESTRICTED, b"", HOUR, id="403 restricted"),
+        pytest.param(200, SiteStatus.OBEYED, BODY, WEEK, id="200 rules"),
+        pytest.param(404, SiteStatus.WITHOUT_ROBOTS_TXT, b"", WEEK, id="404 unrestricted"),
+        pytest.param(499, SiteStatus.WITHOUT_ROBOTS_TXT, b"", WEEK, id="499 unrestricted"),
+        pytest.param(403, SiteStatus.RESTRICTED, b"", HOUR, id="403 restricted"),
     ],
 )
 def test_answers_that_are_kept(
-    status: int, meaning: Standing, body: bytes, life_secs: float
+    status: int, meaning: SiteStatus, body: bytes, life_secs: float
 ) -> None:
     copy = copied(answer(status), FAILED)
     digest = digest_of(BODY)  # of what was received: an error page is not kept
-    assert copy == Copy(URL, status, body, None, None, NOW, NOW + life_secs, digest=digest)
-    assert standing_of(copy, POLICY) is meaning
+    assert copy == CachedRobots(URL, status, body, None, None, NOW, NOW + life_secs, digest=digest)
+    assert status_of_copy(copy, POLICY) is meaning
 
 
 def test_life_by_the_policy() -> None:
@@ -102,25 +106,25 @@ def test_life_by_the_policy() -> None:
 
 def test_restricted_sites_are_opened_by_the_setting() -> None:
     policy = Policy(restricted=Restricted.ALLOW)
-    assert standing_of(copied(answer(401)), policy) is Standing.WITHOUT_ROBOTS_TXT
-    assert standing_of(copied(answer(200)), policy) is Standing.OBEYED
+    assert status_of_copy(copied(answer(401)), policy) is SiteStatus.WITHOUT_ROBOTS_TXT
+    assert status_of_copy(copied(answer(200)), policy) is SiteStatus.OBEYED
 
 
 @pytest.mark.parametrize(
     ("status", "body", "meaning"),
     [
-        (200, BODY, Standing.OBEYED),
-        (200, b"<html>", Standing.MISSING),
-        (200, b"User-agent: a\nDisallow:", Standing.OBEYED),
-        (499, BODY, Standing.MISSING),
+        (200, BODY, SiteStatus.OBEYED),
+        (200, b"<html>", SiteStatus.MISSING),
+        (200, b"User-agent: a\nDisallow:", SiteStatus.OBEYED),
+        (499, BODY, SiteStatus.MISSING),
     ],
 )
 def test_what_is_missing_is_closed_by_the_setting(
-    status: int, body: bytes, meaning: Standing
+    status: int, body: bytes, meaning: SiteStatus
 ) -> None:
     copy = copied(replace(answer(status), body=body))
-    assert standing_of(copy, Policy(missing=Missing.DISALLOW)) is meaning
-    assert standing_of(copy, POLICY) is not Standing.MISSING
+    assert status_of_copy(copy, Policy(missing=Missing.DISALLOW)) is meaning
+    assert status_of_copy(copy, POLICY) is not SiteStatus.MISSING
 
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0\0\0\1\0\x08\6\0\0\0" + bytes(range(256)) * 40
@@ -141,16 +145,16 @@ def test_a_file_without_a_line_that_could_be_one_is_not_obeyed(
     body: bytes, *, is_obeyed: bool
 ) -> None:
     """But its rules decide: a parser may find some in it."""
-    standing = standing_of(copied(replace(answer(200), body=body)), POLICY)
-    assert standing is (Standing.OBEYED if is_obeyed else Standing.WITHOUT_RULES)
-    assert standing.ground is Ground.RULE
+    status = status_of_copy(copied(replace(answer(200), body=body)), POLICY)
+    assert status is (SiteStatus.OBEYED if is_obeyed else SiteStatus.WITHOUT_RULES)
+    assert status.ground is Ground.RULE
 
 
 def test_a_page_in_place_of_a_file_disallows_by_the_setting() -> None:
     page = copied(replace(answer(200), body=b"<html><body>Not found"))
-    assert standing_of(page, Policy(html=Html.DISALLOW)) is Standing.HTML_DISALLOWED
-    assert standing_of(page, POLICY) is Standing.HTML
-    assert standing_of(FILE, Policy(html=Html.DISALLOW)) is Standing.OBEYED
+    assert status_of_copy(page, Policy(html=Html.DISALLOW)) is SiteStatus.HTML_DISALLOWED
+    assert status_of_copy(page, POLICY) is SiteStatus.HTML
+    assert status_of_copy(FILE, Policy(html=Html.DISALLOW)) is SiteStatus.OBEYED
     disallowed = copied(Answer(URL, 200, {}, page.body), policy=Policy(html=Html.DISALLOW))
     assert disallowed.body == page.body
 
@@ -181,7 +185,7 @@ def test_a_page_that_has_become_a_failure_is_no_old_copy() -> None:
     ],
 )
 def test_temporary_failures(result: Answer | NoAnswer, reason: str) -> None:
-    assert failed(result) == Failure(reason, 1, NOW, NOW, NOW + 10, None)
+    assert failed(result) == FetchFailure(reason, 1, NOW, NOW, NOW + 10, None)
 
 
 RENEWED = replace(FILE, fetched=NOW, expires=NOW + WEEK)
@@ -206,7 +210,7 @@ RENEWED = replace(FILE, fetched=NOW, expires=NOW + WEEK)
         ),
     ],
 )
-def test_304_renews(result: Answer, known: Known, copy: Copy) -> None:
+def test_304_renews(result: Answer, known: CacheEntry, copy: CachedRobots) -> None:
     assert received(result, known) == copy
 
 
@@ -218,7 +222,7 @@ def test_304_renews(result: Answer, known: Known, copy: Copy) -> None:
         pytest.param(MOVED, MOVED, id="a copy from another URL"),
     ],
 )
-def test_304_unasked_is_a_failure(known: Known | None, stale: Copy | None) -> None:
+def test_304_unasked_is_a_failure(known: CacheEntry | None, stale: CachedRobots | None) -> None:
     assert failed(answer(304), known).stale == stale
 
 
@@ -269,7 +273,7 @@ DOWN = NoAnswer("timeout")
 
 def test_a_failure_continues_the_series() -> None:
     failure = failed(DOWN, FAILED)
-    assert failure == Failure("timeout", 3, NOW - 60, NOW, NOW + 40, FILE)
+    assert failure == FetchFailure("timeout", 3, NOW - 60, NOW, NOW + 40, FILE)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +302,7 @@ def test_how_long_an_attempt_took_does_not_end_the_series() -> None:
     ("known", "unavailable", "secs"),
     [(FILE, Unavailable.DEFER, math.inf), (FAILED, Unavailable.DEFER, FAILED.since + 300)],
 )
-def test_until_when_requests_wait(known: Known, unavailable: Unavailable, secs: float) -> None:
+def test_until_when_requests_wait(known: CacheEntry, unavailable: Unavailable, secs: float) -> None:
     policy = Policy(unavailable=unavailable)
     assert given_up_at(known, policy=policy) == secs
     assert longest_deferral_secs(policy) == 750
@@ -335,7 +339,7 @@ def test_a_longer_retry_after_is_used(field: str, secs: float) -> None:
 
 
 UP = replace(FILE, expires=NOW + 9)
-LONE = Failure("HTTP 503", 1, NOW - 5, NOW - 5, retry=NOW + 5, stale=None)
+LONE = FetchFailure("HTTP 503", 1, NOW - 5, NOW - 5, retry=NOW + 5, stale=None)
 GIVEN_UP = replace(LONE, since=NOW - 300)
 DEFER = Policy()
 ALLOW = Policy(unavailable=Unavailable.ALLOW)
@@ -358,7 +362,7 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
     ],
 )
 def test_what_is_known_of_a_site_decides_what_is_done(
-    known: Known | None, policy: Policy, expected: Step
+    known: CacheEntry | None, policy: Policy, expected: Step
 ) -> None:
     assert next_step(known, now=NOW, policy=policy) == expected
     assert waits(expected) is isinstance(expected, Ask | Defer)
@@ -383,7 +387,7 @@ def test_an_old_copy_that_is_a_page_is_obeyed_only_if_pages_are() -> None:
     ],
 )
 def test_the_last_copy_decides_again_before_sending(
-    known: Known | None, policy: Policy, copy: Copy | None
+    known: CacheEntry | None, policy: Policy, copy: CachedRobots | None
 ) -> None:
     assert copy_in_force(known, now=NOW, policy=policy) == copy
 
@@ -420,7 +424,7 @@ def test_a_defect_of_the_robot_opens_nothing(unavailable: Unavailable) -> None:
 )
 @pytest.mark.parametrize("unavailable", Unavailable)
 def test_what_a_clock_wrote_that_was_ahead(
-    known: Known, stale: Copy, unavailable: Unavailable
+    known: CacheEntry, stale: CachedRobots, unavailable: Unavailable
 ) -> None:
     """It neither holds nor defers for ten years: the site is asked."""
     policy = replace(POLICY, unavailable=unavailable)
@@ -443,7 +447,7 @@ def test_clocks_of_several_machines_differ(ahead_secs: float) -> None:
 
 TIMES = st.floats(NOW - 2000, NOW + 2000)
 COPIES = st.builds(
-    Copy,
+    CachedRobots,
     st.just(URL),
     st.sampled_from([200, 403, 404]),
     st.just(b""),
@@ -453,7 +457,13 @@ COPIES = st.builds(
     TIMES,
 )
 FAILURES = st.builds(
-    Failure, st.just("HTTP 503"), st.integers(1, 10**6), TIMES, TIMES, TIMES, st.none() | COPIES
+    FetchFailure,
+    st.just("HTTP 503"),
+    st.integers(1, 10**6),
+    TIMES,
+    TIMES,
+    TIMES,
+    st.none() | COPIES,
 )
 KNOWN = st.none() | COPIES | FAILURES
 POLICIES = st.builds(
@@ -481,10 +491,10 @@ def test_any_redirect_leads_to_http_or_nowhere(result: Answer) -> None:
 
 @given(ANSWERS | st.builds(NoAnswer, st.text()), KNOWN, POLICIES, st.floats(0, 1))
 def test_any_answer_is_a_copy_or_a_failure(
-    result: Answer | NoAnswer, known: Known | None, policy: Policy, jitter: float
+    result: Answer | NoAnswer, known: CacheEntry | None, policy: Policy, jitter: float
 ) -> None:
     after = received(result, known, policy=policy, jitter=jitter)
-    if isinstance(after, Copy):
+    if isinstance(after, CachedRobots):
         assert after.fetched == NOW < after.expires
         assert all(value.isprintable() for value in conditional_headers(after).values())
     else:
@@ -494,6 +504,6 @@ def test_any_answer_is_a_copy_or_a_failure(
 
 
 @given(KNOWN, POLICIES)
-def test_a_step_that_lasts_ends_later_than_now(known: Known | None, policy: Policy) -> None:
+def test_a_step_that_lasts_ends_later_than_now(known: CacheEntry | None, policy: Policy) -> None:
     now_to_do = next_step(known, now=NOW, policy=policy)
     assert isinstance(now_to_do, Ask) or now_to_do.until > NOW

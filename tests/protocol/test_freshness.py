@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.access import Answer, Copy, after_answer
+from scrapy_koster.protocol.access import Answer, CachedRobots, after_answer
 from scrapy_koster.protocol.freshness import retry_after
 from scrapy_koster.protocol.policy import Policy
 
@@ -25,7 +25,7 @@ def http_date(secs: float) -> str:
 def life(headers: dict[str, str], policy: Policy = POLICY, now: float = NOW) -> float:
     answer = Answer("http://h/robots.txt", 200, headers)
     copy = after_answer(answer, None, now=now, policy=policy, jitter=0.0)
-    assert isinstance(copy, Copy)
+    assert isinstance(copy, CachedRobots)
     return copy.expires - now
 
 

@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 from harness.challenge_pages import CHALLENGES, CLOUDFLARE
 
-from scrapy_koster.protocol.access import Answer, Copy, Failure, after_answer, redirect_target
+from scrapy_koster.protocol.access import (
+    Answer,
+    CachedRobots,
+    FetchFailure,
+    after_answer,
+    redirect_target,
+)
 from scrapy_koster.protocol.policy import Html, Policy, Restricted
 from scrapy_koster.protocol.step import Ask, next_step
 
@@ -76,11 +82,11 @@ def test_a_temporary_failure(
     status: int, headers: dict[str, str], body: str, policy: Policy
 ) -> None:
     """It neither opens nor closes the site, and the copy before it stays the last good one."""
-    before = Copy(URL, 200, RULES.encode(), '"x"', None, 0, 10)
+    before = CachedRobots(URL, 200, RULES.encode(), '"x"', None, 0, 10)
     given = answer(status, headers, body)
     assert redirect_target(given) is None
     known = after_answer(given, before, now=20, policy=policy, jitter=0)
-    assert isinstance(known, Failure)
+    assert isinstance(known, FetchFailure)
     assert known.reason.startswith(f"HTTP {status}")
     assert known.stale == before
 
@@ -89,24 +95,24 @@ def test_a_temporary_failure(
 def test_the_proxy_is_named(status: int, headers: dict[str, str], body: str) -> None:
     given = answer(status, headers, body, proxy="proxy.example:3128")
     known = after_answer(given, None, now=20, policy=Policy(), jitter=0)
-    assert isinstance(known, Failure)
+    assert isinstance(known, FetchFailure)
     assert known.reason.endswith(", through the proxy proxy.example:3128")
     unnamed = replace(given, proxy="", headers={**headers, "via": "1.1 cache (squid/6)"})
     known = after_answer(unnamed, None, now=20, policy=Policy(), jitter=0)
-    assert isinstance(known, Failure)
+    assert isinstance(known, FetchFailure)
     assert ("by the proxy 1.1 cache (squid/6)" in known.reason) is ("proxy-status" not in headers)
 
 
 @pytest.mark.parametrize(("status", "headers", "body"), ANSWERS)
 def test_an_answer(status: int, headers: dict[str, str], body: str) -> None:
     known = after_answer(answer(status, headers, body), None, now=20, policy=Policy(), jitter=0)
-    assert isinstance(known, Copy)
+    assert isinstance(known, CachedRobots)
     assert not isinstance(next_step(known, now=20, policy=Policy()), Ask)
 
 
 @pytest.mark.parametrize("html", Html)
 def test_a_stored_202_without_rules_is_fetched_again(html: Html) -> None:
-    copy = Copy(URL, 202, b"", None, None, 0, 1e9)
+    copy = CachedRobots(URL, 202, b"", None, None, 0, 1e9)
     assert isinstance(next_step(copy, now=20, policy=Policy(html=html)), Ask)
 
 
@@ -115,7 +121,7 @@ def test_hostile_fields_take_linear_time() -> None:
     known = after_answer(
         answer(403, hostile, "<a" * 200_000), None, now=0, policy=Policy(), jitter=0
     )
-    assert isinstance(known, Failure)
+    assert isinstance(known, FetchFailure)
     assert known.reason.isprintable()
     del hostile["x-squid-error"]
     after_answer(answer(403, hostile, "<a " * 200_000), None, now=0, policy=Policy(), jitter=0)

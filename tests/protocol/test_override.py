@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from harness.verdicts import POLICY, judged
 
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import CachedRobots, FetchFailure
 from scrapy_koster.protocol.override import Override, choice, current, overrides_of
 from scrapy_koster.protocol.policy import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.reading import Strictest
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.site_status import Ground
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled, step_between
 from scrapy_koster.protocol.verdict import Verdict
 
@@ -96,8 +96,8 @@ def test_a_wrong_one_is_named(entries: Any, wrong: str) -> None:
 
 # In a verdict.
 
-COPY = Copy(f"{SITE}/robots.txt", 200, BODY, None, None, 0, 1)
-FAILURE = Failure("HTTP 503", 1, 0, 0, 1, None)
+COPY = CachedRobots(f"{SITE}/robots.txt", 200, BODY, None, None, 0, 1)
+FAILURE = FetchFailure("HTTP 503", 1, 0, 0, 1, None)
 OPENED = override(allow=("/private",))
 CLOSED = override(disallow=("/open",))
 
@@ -151,7 +151,7 @@ def test_each_spelling_has_to_be_allowed() -> None:
     assert forbidden.override is None
 
 
-MISSING = Copy(f"{SITE}/robots.txt", 404, b"", None, None, 0, 1)
+MISSING = CachedRobots(f"{SITE}/robots.txt", 404, b"", None, None, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_site_without_rules(step: Settled, policy: Policy, allowed: bool, beca
     assert because in verdict.because()
 
 
-SHUT = Obey(Copy(COPY.url, 403, b"", None, None, 0, 1), 1)
+SHUT = Obey(CachedRobots(COPY.url, 403, b"", None, None, 0, 1), 1)
 PASSED = step_between(
     FAILURE, now=NOON, policy=Policy(overrides=overrides_of([ENTRY | OPEN])).at(SITE, NOON)
 )

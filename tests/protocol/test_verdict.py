@@ -11,10 +11,10 @@ import pytest
 from harness.verdicts import SITE, judged
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.python.failure import Failure as TwistedFailure
+from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.protocol.access import Answer, Copy, Failure
+from scrapy_koster.protocol.access import Answer, CachedRobots, FetchFailure
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.exchange import Exchange, digest_of, is_digest
@@ -22,16 +22,16 @@ from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.policy import Html, Missing, Policy
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt, Strictest
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
-from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.site_status import Ground
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled
 from scrapy_koster.protocol.usage import Origin, Statement
 from scrapy_koster.protocol.verdict import Source, Verdict
 from scrapy_koster.protocol.wording import because_of, shown, text_of
 
 BODY = b"User-agent: fig\nUser-agent: tree\nDisallow: /org/plans.html\n"
-COPY = Copy("https://fict.org/robots.txt", 200, BODY, None, None, 1e9, 1e9 + 604800)
+COPY = CachedRobots("https://fict.org/robots.txt", 200, BODY, None, None, 1e9, 1e9 + 604800)
 HTML = replace(COPY, body=b"<html><body>Not found")
-FAILURE = Failure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
+FAILURE = FetchFailure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
 HEADING = Heading([Line(1, b"user-agent", b"fig"), Line(2, b"user-agent", b"tree")])
 RULE = Line(3, b"disallow", b"/org/plans.html")
 RULED: dict[str, Any] = {"allowed": False, "section": "3.2.2", "record": HEADING, "rule": RULE}
@@ -125,7 +125,9 @@ HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
 def test_a_verdict_says_why_in_one_line(changes: dict[str, Any], said: str) -> None:
     verdict = replace(FORBIDDEN, **changes)
     may = f"{'allowed' if verdict.allowed else 'forbidden'} by {COPY.url}"
-    assert str(verdict) == f"{may if isinstance(verdict.known, Copy) else 'refused'}: {said}"
+    assert (
+        str(verdict) == f"{may if isinstance(verdict.known, CachedRobots) else 'refused'}: {said}"
+    )
     assert verdict.because() == said
 
 
@@ -352,7 +354,7 @@ def test_what_reaches_an_errback_is_short_and_printable(
             FORBIDDEN, url="http://h/\x1b" + "x" * 100_000, known=known, record=Heading(agents),
             rule=HOSTILE,
         )  # fmt: skip
-        told = [repr(error(verdict)), str(error(verdict)), repr(TwistedFailure(error(verdict)))]
+        told = [repr(error(verdict)), str(error(verdict)), repr(Failure(error(verdict)))]
         for text in (*told, repr(verdict), repr(known)):
             assert len(text) < 1200
             assert text.isprintable()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_koster.protocol.access import Copy, standing_of
+from scrapy_koster.protocol.access import CachedRobots, status_of_copy
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import is_viewer_page, plain
 from scrapy_koster.protocol.policy import Html, Policy
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt, Strictest
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.site_status import SiteStatus
 
 RULES = "User-agent: *\nDisallow: /a?b&c\nDisallow: /<d>\nCrawl-delay: 3\n"
 ESCAPED = RULES.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -40,8 +40,8 @@ def test_its_text_is_read(page: str, encoding: str) -> None:
         assert reading.allowed("http://h/", "figtree")
         assert [line.number for line in reading.lines("figtree", b"crawl-delay")] == [4]
     assert page_in_place(body) is None
-    copy = Copy("http://h/robots.txt", 200, body, None, None, 0.0, 9.0)
-    assert standing_of(copy, Policy(html=Html.DISALLOW)) is Standing.OBEYED
+    copy = CachedRobots("http://h/robots.txt", 200, body, None, None, 0.0, 9.0)
+    assert status_of_copy(copy, Policy(html=Html.DISALLOW)) is SiteStatus.OBEYED
     assert copy.in_utf8.decode() == RULES
 
 

@@ -19,7 +19,7 @@ from scrapy.http import Response
 from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster import Rfc9309RobotParser
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.report.database import Writer
 from scrapy_koster.report.numbers import read
@@ -29,7 +29,7 @@ REPORT = "scrapy_koster.report.extension"
 DAY = 86400.0
 SITE = Site("http", "a.example", 80)
 RULES = "User-agent: *\nDisallow: /no\n"
-FILE = Copy("http://a.example/robots.txt", 200, b"User-agent: *\n", None, None, 0.0, 1e10)
+FILE = CachedRobots("http://a.example/robots.txt", 200, b"User-agent: *\n", None, None, 0.0, 1e10)
 
 
 def crawler_of(spider: type[RecordingSpider] = RecordingSpider, **settings: Any) -> Crawler:

@@ -17,11 +17,11 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import inlineCallbacks
 
-from scrapy_koster.crawl.assembly import Parts, assembly_of
 from scrapy_koster.crawl.clock import Clock, Instant
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.context import Parts, context_of
 from scrapy_koster.crawl.engine.downloader import checking_downloader
 from scrapy_koster.crawl.fetching.lookahead import FetchLimiter, LookaheadLimit
 from scrapy_koster.storage.memory import MemoryStorage
@@ -244,7 +244,7 @@ class Process:
         crawler.spider.process = self
         clock = ProcessClock(self)
         set_clock(crawler, clock)
-        assembly_of(
+        context_of(
             crawler,
             Parts(
                 config=config,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from scrapy_koster.storage import Claimed, StorageError, held_secs, supersedes
+from scrapy_koster.storage import Claimed, StorageError, lease_left, supersedes
 
 if TYPE_CHECKING:
-    from scrapy_koster.protocol.access import Known
+    from scrapy_koster.protocol.access import CacheEntry
     from scrapy_koster.protocol.site import Site
     from simulation.loop import Clock
 
@@ -40,7 +40,7 @@ class Disk:
     chance: Random
     own_clock: bool
     """Whether claims end by a clock of its own, as in Redis, or by that of who looks."""
-    known: dict[Site, Known] = field(default_factory=dict)
+    known: dict[Site, CacheEntry] = field(default_factory=dict)
     claims: dict[Site, Claim] = field(default_factory=dict)
     locks: dict[str, Lock] = field(default_factory=dict)
     failing: bool = False
@@ -87,7 +87,7 @@ class Store:
         if self._disk.failing:
             raise StorageError("the storage failed")
 
-    def get(self, site: Site) -> Known | None:
+    def get(self, site: Site) -> CacheEntry | None:
         disk = self._call()
         self._answer()
         return disk.known.get(site)
@@ -103,7 +103,7 @@ class Store:
         at, claim = disk._now(now), disk.claims.get(site)
         held = 0.0
         if claim is not None and claim.owner != owner:
-            held = held_secs(claim.until - at, secs)
+            held = lease_left(claim.until - at, secs)
         if not held:
             disk.claims[site] = Claim(owner, at + secs)
         self._answer()
@@ -114,7 +114,7 @@ class Store:
         at, lock = disk._now(now), disk.locks.get(host)
         left = 0.0
         if lock is not None and lock.owner != owner:
-            left = held_secs(lock.until - at, lock.secs)
+            left = lease_left(lock.until - at, lock.secs)
         if not left:
             disk.locks[host] = Lock(owner, at + secs, secs)
         self._answer()
@@ -123,13 +123,13 @@ class Store:
     def end_visit(self, host: str, owner: str, *, now: float, secs: float) -> None:
         disk = self._call()
         at, lock = disk._now(now), disk.locks.get(host)
-        left = held_secs(lock.until - at, lock.secs) if lock else 0.0
+        left = lease_left(lock.until - at, lock.secs) if lock else 0.0
         is_own = lock is None or lock.owner == owner
         if is_own or not left or (lock and not lock.owner and left < secs):
             disk.locks[host] = Lock("", at + secs, secs)
         self._answer()
 
-    def put(self, site: Site, copy: Known, owner: str = "") -> None:
+    def put(self, site: Site, copy: CacheEntry, owner: str = "") -> None:
         disk = self._call()
         if supersedes(copy, disk.known.get(site)):
             disk.known[site] = copy

@@ -17,7 +17,7 @@ import scrapy_koster.crawl
 from scrapy_koster.crawl.enforcement import Enforcement
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.sites import Sites
-from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.access import FetchFailure
 from scrapy_koster.protocol.step import waits
 from simulation.__main__ import told
 from simulation.machine import TOKENS, Machine, machine
@@ -116,7 +116,7 @@ def test_a_claim_that_is_ignored_is_found(
     claim = StorageCalls.claim
 
     async def ignore(self: Any, site: Any, **how: Any) -> Any:
-        return replace(await claim(self, site, **how), held_secs=0.0)
+        return replace(await claim(self, site, **how), lease_left=0.0)
 
     monkeypatch.setattr(StorageCalls, "claim", ignore)
     asked = "a site is asked once at a time", "a fresh copy is not fetched again"
@@ -131,7 +131,7 @@ def test_a_retry_that_is_forgotten_is_found(
     end_waits = Sites._end_waits
 
     def forgets(self: Any, state: Any, waiting: Any) -> bool:
-        failed_again = isinstance(state.known, Failure) and state.known.attempts > 1
+        failed_again = isinstance(state.known, FetchFailure) and state.known.attempts > 1
         return end_waits(self, state, waiting) and not failed_again
 
     monkeypatch.setattr(Sites, "_end_waits", forgets)

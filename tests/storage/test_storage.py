@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Claimed, Claiming, Pacing, Storage, StorageError, contract
 from scrapy_koster.storage.contract import COPY, FAILURE, A, B, Check
-from scrapy_koster.storage.latest import is_news, judged
+from scrapy_koster.storage.latest import clamped_to_policy, is_newer
 from scrapy_koster.storage.memory import MemoryStorage
 
 
@@ -72,12 +72,12 @@ class Keeps(MemoryStorage):
 
 
 class Forgetful(Keeps):
-    def put(self, site: Site, copy: Known) -> None:
+    def put(self, site: Site, copy: CacheEntry) -> None:
         pass
 
 
 class LastWins(Keeps):
-    def put(self, site: Site, copy: Known) -> None:
+    def put(self, site: Site, copy: CacheEntry) -> None:
         self.forget(site)
         super().put(site, copy)
 
@@ -126,7 +126,7 @@ times = st.floats(allow_nan=False, allow_infinity=False)
 controls = [chr(number) for number in (*range(32), 127)]
 lines = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=controls))
 copies = st.builds(
-    Copy,
+    CachedRobots,
     url=lines,
     status=st.integers(100, 999),
     body=st.binary(),
@@ -136,7 +136,7 @@ copies = st.builds(
     expires=times,
 )
 failures = st.builds(
-    Failure,
+    FetchFailure,
     reason=st.text(st.characters(exclude_categories=["Cs"])),
     attempts=st.integers(1, 2**31 - 1),
     since=times,
@@ -148,7 +148,7 @@ failures = st.builds(
 
 def test_whatever_is_valid_comes_back(storage: Storage) -> None:
     @given(copies | failures)
-    def check(known: Known) -> None:
+    def check(known: CacheEntry) -> None:
         storage.forget(A)
         storage.put(A, known)
         assert storage.get(A) == known
@@ -198,10 +198,10 @@ POLICY_OF_AGES = Policy(expiry_secs=1e10, expiry_max_secs=1e10)
 
 def test_a_file_that_was_cut_shorter_than_the_limit_of_today_is_not_known() -> None:
     for max_bytes in (50, 30):
-        assert judged(CUT, policy=POLICY_OF_AGES, max_bytes=max_bytes) == CUT
-    assert judged(CUT, policy=POLICY, max_bytes=51) is None
+        assert clamped_to_policy(CUT, policy=POLICY_OF_AGES, max_bytes=max_bytes) == CUT
+    assert clamped_to_policy(CUT, policy=POLICY, max_bytes=51) is None
     failure = replace(FAILURE, stale=CUT)
-    assert judged(failure, policy=POLICY, max_bytes=51) == replace(FAILURE, stale=None)
+    assert clamped_to_policy(failure, policy=POLICY, max_bytes=51) == replace(FAILURE, stale=None)
 
 
 @pytest.mark.parametrize(
@@ -214,11 +214,11 @@ def test_a_file_that_was_cut_shorter_than_the_limit_of_today_is_not_known() -> N
         pytest.param(replace(WHOLE, status=403, life_stated=True), 5000, id="restricted, stated"),
     ],
 )
-def test_a_copy_lives_no_longer_than_today(stored: Copy, life_secs: float) -> None:
+def test_a_copy_lives_no_longer_than_today(stored: CachedRobots, life_secs: float) -> None:
     for fetched in (0.0, 7.0):
         moved = replace(stored, fetched=fetched, expires=stored.expires + fetched)
-        found = judged(moved, policy=POLICY, max_bytes=100)
-        assert isinstance(found, Copy)
+        found = clamped_to_policy(moved, policy=POLICY, max_bytes=100)
+        assert isinstance(found, CachedRobots)
         assert found.expires == fetched + life_secs
 
 
@@ -238,5 +238,5 @@ def test_a_copy_lives_no_longer_than_today(stored: Copy, life_secs: float) -> No
         pytest.param(COPY, replace(COPY, fetched=1e9), True, id="in place of such a one"),
     ],
 )
-def test_what_is_news(found: Known, known: Known | None, *, taken: bool) -> None:
-    assert is_news(found, known, now=3000.0) is taken
+def test_what_is_news(found: CacheEntry, known: CacheEntry | None, *, taken: bool) -> None:
+    assert is_newer(found, known, now=3000.0) is taken

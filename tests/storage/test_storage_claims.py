@@ -11,7 +11,7 @@ import pytest
 from harness import forks
 from harness.storages import SHARED, Place, place_of
 
-from scrapy_koster.storage import Pacing, held_secs
+from scrapy_koster.storage import Pacing, lease_left
 
 HOST = "a.example"
 SECS = 30.0
@@ -29,7 +29,7 @@ def begin(storage: Pacing, *, now: float | None = None) -> float:
 
 def test_a_claim_of_a_clock_that_ran_ahead_is_void() -> None:
     left = (-1.0, 0.0, 0.1, 60.0, 60.1, float("inf"))
-    assert [held_secs(secs, 30.0) for secs in left] == [0.0, 0.0, 0.1, 60.0, 0.0, 0.0]
+    assert [lease_left(secs, 30.0) for secs in left] == [0.0, 0.0, 0.1, 60.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ random.Random(sys.argv[2]).shuffle(sites)
 print("ready", flush=True)
 sys.stdin.readline()
 for site in sites:
-    if not storage.claim(site, sys.argv[2], now=time.time(), secs=60).held_secs:
+    if not storage.claim(site, sys.argv[2], now=time.time(), secs=60).lease_left:
         print(site)
 storage.close()
 """

@@ -21,7 +21,7 @@ from harness.certificate import private, signed
 from harness.documents import blocks, section, text
 from harness.redis_server import RedisServer, answering, common_server, redis_server
 
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import CachedRobots, FetchFailure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Claimed, StorageError
 from scrapy_koster.storage.encoding import decoded, encoded
@@ -29,8 +29,8 @@ from scrapy_koster.storage.redis import RedisStorage
 
 A = Site("http", "a.example", 80)
 B = Site("http", "b.example", 80)
-COPY = Copy("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1.0, 2.0)
-FAILURE = Failure("503", 1, 1.0, 2.0, 3.0, COPY)
+COPY = CachedRobots("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1.0, 2.0)
+FAILURE = FetchFailure("503", 1, 1.0, 2.0, 3.0, COPY)
 SECS = 30.0
 PASSWORD = "s3cret/p@ss"
 QUOTED = "s3cret%2Fp%40ss"
@@ -68,7 +68,7 @@ def claim_key(prefix: str, site: Site = A) -> str:
 
 def uses(storage: RedisStorage) -> None:
     """All that a storage does."""
-    assert storage.claim(A, "a", now=0.0, secs=SECS).held_secs == 0
+    assert storage.claim(A, "a", now=0.0, secs=SECS).lease_left == 0
     storage.put(A, COPY, "a")
     assert storage.claim(A, "b", now=0.0, secs=SECS).known == COPY
     storage.release(A, "b")

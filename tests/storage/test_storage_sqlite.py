@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from harness import forks
 
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import CachedRobots, FetchFailure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import StorageError
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 A = Site("http", "a.example", 80)
 B = Site("http", "b.example", 80)
-COPY = Copy("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1.0, 2.0)
-FAILURE = Failure("503", 1, 1.0, 2.0, 3.0, COPY)
+COPY = CachedRobots("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1.0, 2.0)
+FAILURE = FetchFailure("503", 1, 1.0, 2.0, 3.0, COPY)
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ def refusal(path: Path) -> str:
 # Files that cannot be used
 
 
-def written(n: int) -> tuple[Site, Copy]:
+def written(n: int) -> tuple[Site, CachedRobots]:
     site = Site("http", f"{n}.example", 80)
-    return site, Copy(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
+    return site, CachedRobots(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
 
 
 def filled(path: Path) -> int:
@@ -162,14 +162,14 @@ def test_a_tampered_row(storage: SQLiteStorage, path: Path, change: str) -> None
 
 WRITER = """
 import itertools, sys
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 storage = SQLiteStorage(sys.argv[1])
 for n in itertools.count():
     site = Site("http", f"{n}.example", 80)
-    copy = Copy(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
+    copy = CachedRobots(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
     storage.put(site, copy)
     print(n, flush=True)
 """

@@ -7,10 +7,10 @@ from typing import Any
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
-from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.context import context_of
 from scrapy_koster.crawl.enforcement import Enforcement
-from scrapy_koster.crawl.engine.private import belonging
+from scrapy_koster.crawl.engine.private import per_crawler
 
 
 @contextmanager
@@ -37,9 +37,9 @@ class Component:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._parts = assembly_of(crawler)
+        self._parts = context_of(crawler)
         self._config = self._parts.config
-        self.enforcement = belonging(crawler, Enforcement, lambda: Enforcement(crawler))
+        self.enforcement = per_crawler(crawler, Enforcement, lambda: Enforcement(crawler))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Any:
@@ -49,7 +49,7 @@ class Component:
         """
         if crawler.settings.getbool("ROBOTSTXT_OBEY"):
             with not_disabled(cls.__name__):
-                if cls.is_on(assembly_of(crawler).config):
+                if cls.is_on(context_of(crawler).config):
                     return cls(crawler)
         raise NotConfigured  # without a message, Scrapy logs no line
 

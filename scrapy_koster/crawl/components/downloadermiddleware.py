@@ -15,7 +15,7 @@ from scrapy_koster.crawl.engine.private import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Failure, last_copy, why_not_obeyed
+from scrapy_koster.protocol.access import FetchFailure, last_copy, why_not_obeyed
 from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
@@ -83,7 +83,7 @@ class KosterMiddleware(Component):
                 step = await self._sites.wait(state, request)
             if isinstance(step, Refuse) or not pacer.is_open:
                 return step
-            if (host := pacer.held(request, state, robot)) is None:
+            if (host := pacer.blocking_host(request, state, robot)) is None:
                 return step
             if not await pacer.wait(host, request):
                 return closed(self._parts.clock.epoch())
@@ -154,7 +154,7 @@ class KosterMiddleware(Component):
             step: Obey | Pass = Obey(copy, now)
         else:
             why = "HTTPCACHE_IGNORE_MISSING: no site is asked"
-            step = Pass(Failure(why, 1, since=now, asked=now, retry=now, stale=None), now)
+            step = Pass(FetchFailure(why, 1, since=now, asked=now, retry=now, stale=None), now)
         self._parts.announcer.replays(state, step)
         return step
 

@@ -18,8 +18,8 @@ from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred, succeed
 
-from scrapy_koster.crawl.assembly import Assembly, assembly_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.context import CrawlContext, context_of
 from scrapy_koster.crawl.engine.private import dupefilter_of
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.parked_file import is_scrapys
@@ -31,7 +31,7 @@ from scrapy_koster.protocol.step import waits
 # After this time, a call of next_request looks at no further request. To get one request out of
 # Scrapy's queue can take milliseconds, for example with 10,000 hosts. Meanwhile, nothing is sent or
 # received.
-_LOOK_SECS = 0.003
+_TIME_SLICE_SECS = 0.003
 _SITES_NAMED = 10
 
 
@@ -45,7 +45,7 @@ class DeferringScheduler(BaseScheduler):
     turns with the requests of the inner scheduler (KOSTER_FALLBACK_SCHEDULER).
     """
 
-    def __init__(self, crawler: Crawler, scheduler: BaseScheduler, parts: Assembly) -> None:
+    def __init__(self, crawler: Crawler, scheduler: BaseScheduler, parts: CrawlContext) -> None:
         self._crawler = crawler
         self._scheduler = scheduler
         self._parts = parts
@@ -63,7 +63,7 @@ class DeferringScheduler(BaseScheduler):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
         """Create this scheduler and the inner one. Raises ValueError for an invalid setting."""
-        parts = assembly_of(crawler)
+        parts = context_of(crawler)
         return cls(crawler, build_from_crawler(parts.config.fallback_scheduler, crawler), parts)
 
     def __getattr__(self, name: str) -> Any:
@@ -85,10 +85,10 @@ class DeferringScheduler(BaseScheduler):
         check_internals(self._crawler)
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is not None and not middleware.replays:
-            is_by_hand = self._parts.engine.is_by_hand
-            self._parked.open(is_kept=self._is_kept and not is_by_hand)
-            if is_by_hand:
-                self._sites.begin_by_hand()
+            is_interactive = self._parts.engine.is_interactive
+            self._parked.open(is_kept=self._is_kept and not is_interactive)
+            if is_interactive:
+                self._sites.begin_interactive()
         # Another add-on, or the settings, may have removed KosterMiddleware.
         is_obeyed = middleware or self._crawler.get_downloader_middleware(RobotsTxtMiddleware)
         if self._crawler.settings.getbool("ROBOTSTXT_OBEY") and not is_obeyed:
@@ -105,7 +105,7 @@ class DeferringScheduler(BaseScheduler):
         self._redis = queues_of(self._crawler, self._scheduler, sites.engine, sites.clock)
         if self._redis is not None and getattr(self._scheduler, "flush_on_start", False):
             self._redis.drop()
-        if not self._sites.is_by_hand:  # `scrapy fetch` leaves them to the next crawl
+        if not self._sites.is_interactive:  # `scrapy fetch` leaves them to the next crawl
             self._parked.resume(self._redis)
         if count := len(self._parked):
             self._log.info(
@@ -167,7 +167,7 @@ class DeferringScheduler(BaseScheduler):
         return bool(
             self._parked.has_next
             or self._parked.unopened
-            or self._parked.is_held  # Redis hangs: do not call the inner scheduler
+            or self._parked.redis_unavailable  # Redis hangs: do not call the inner scheduler
             or (not self._is_broken and self._scheduler.has_pending_requests())
         )
 
@@ -205,7 +205,7 @@ class DeferringScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """Return the next request that need not wait, or None. Other requests are parked."""
         self._parts.pacer.take_turns()
-        until = self._parts.clock.now() + _LOOK_SECS
+        until = self._parts.clock.now() + _TIME_SLICE_SECS
         while (request := self._next()) is not None and not self._may_go(request):
             if self._parts.clock.now() >= until:
                 self._parts.engine.wake()
@@ -231,7 +231,7 @@ class DeferringScheduler(BaseScheduler):
         Returns None without a call if enough sites wait, or while Redis does not answer. Requests
         that the last run has parked are skipped.
         """
-        if self._sites.ahead.is_full or self._parked.is_held:
+        if self._sites.ahead.is_full or self._parked.redis_unavailable:
             return None
         while (request := self._next_readable()) and self._parked.has_twice(request):
             self._log.debug("%(request)s waits already, since the last run", request=request)

@@ -185,7 +185,7 @@ class LinkFilterMiddleware(Component):
                     yield each
 
     async def _errback(self, request: Request, error: RobotsForbidden) -> AsyncIterator[Any]:
-        """Yield the output of the errback of *request*. The errback gets *error* in a Failure.
+        """Yield the output of the errback of *request*. The errback gets *error* in a FetchFailure.
 
         A CloseSpider of the errback is raised. If the errback raises any other error than *error*,
         *request* is yielded. KosterMiddleware then refuses *request*, and Scrapy calls the errback

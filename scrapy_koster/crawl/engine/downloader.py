@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.engine.private import SendingHooks, belonging
+from scrapy_koster.crawl.engine.private import SendingHooks, per_crawler
 
 
 class _Checking:
@@ -23,7 +23,7 @@ class _Checking:
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)  # type: ignore[call-arg]  # of the Downloader
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
-        self._hooks = belonging(crawler, SendingHooks, SendingHooks)
+        self._hooks = per_crawler(crawler, SendingHooks, SendingHooks)
         self._hooks.are_called = True
         # If Scrapy does not have this name, ``DeferringScheduler.open`` stops the crawl.
         if hasattr(getattr(self, "handlers", None), "download_request_async"):

@@ -23,7 +23,7 @@ CANCELLED = (asyncio.CancelledError, CancelledError)
 """The errors of a cancelled coroutine, on an asyncio loop and on a Twisted reactor."""
 
 
-def belonging(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
+def per_crawler(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
     """Return the object of *kind* that belongs to *crawler*, made by *make* in the first call.
 
     The object is an attribute of the crawler. A WeakKeyDictionary would keep both in memory,
@@ -106,7 +106,7 @@ class Engine:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self.hooks = belonging(crawler, SendingHooks, SendingHooks)
+        self.hooks = per_crawler(crawler, SendingHooks, SendingHooks)
         """The functions that the downloader calls for requests that are about to be sent."""
         self._is_closed = False
 
@@ -127,7 +127,7 @@ class Engine:
         self._is_closed = True
 
     @property
-    def is_by_hand(self) -> bool:
+    def is_interactive(self) -> bool:
         """Whether a command of Scrapy fetches a page for a waiting person.
 
         ``shell`` keeps its crawl open, and ``fetch``, ``view`` and ``parse`` replace the spider's

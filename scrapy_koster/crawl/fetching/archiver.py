@@ -14,7 +14,7 @@ from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import user_agent
-from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.access import CacheEntry
 
 _UNDECISIVE = {"KOSTER_ARCHIVE", "KOSTER_REPORT", "KOSTER_STORAGE", FALLBACK_SCHEDULER}
 _CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
@@ -41,7 +41,7 @@ class Archiver:
         info, began = _info_of(crawler, robot), clock_of(crawler).epoch()
         self._evidence = Evidence(Writer(folder, info, began=began), began=began)
 
-    def learnt(self, attempt: Attempt) -> Known:
+    def archive(self, attempt: Attempt) -> CacheEntry:
         """Write *attempt*. Return its copy or failure, in which a copy has the ID of its record.
 
         The copy or failure is returned unchanged if the write fails, or if it comes from the

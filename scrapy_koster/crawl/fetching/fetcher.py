@@ -24,7 +24,7 @@ from scrapy_koster.crawl.engine.compat import (
 )
 from scrapy_koster.crawl.engine.private import Engine, Within
 from scrapy_koster.crawl.fetching.transfer import Transfer, count_bytes
-from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
+from scrapy_koster.protocol.access import Answer, CachedRobots, NoAnswer, redirect_target
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.site import Site
 
@@ -86,7 +86,9 @@ class Fetcher:
         """Count the bytes of each robots.txt from now on."""
         self.crawler.signals.connect(count_bytes, signals.bytes_received)
 
-    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+    async def fetch(
+        self, site: Site, page: Request, stale: CachedRobots | None
+    ) -> Answer | NoAnswer:
         """Return the answer of *site* to a request for its robots.txt, or a NoAnswer.
 
         The request is sent like *page* (KOSTER_PAGE_META), and revalidates a *stale* copy (3.4).

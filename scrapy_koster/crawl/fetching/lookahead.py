@@ -20,7 +20,7 @@ from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import Clock, Instant
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.access import FetchFailure
 
 YOUNG_SECS = 0.5
 FETCH_YOUNG_SECS = 1.0
@@ -49,7 +49,7 @@ class LookaheadLimit:
 
     def begins(self, state: SiteState) -> None:
         """Count the site as young, unless it has failed."""
-        if not isinstance(state.known, Failure):
+        if not isinstance(state.known, FetchFailure):
             self._young[state] = self.clock.now()
 
     def ends(self, state: SiteState) -> None:
@@ -106,7 +106,7 @@ class FetchLimiter:
     @asynccontextmanager
     async def fetching(self, state: SiteState) -> AsyncIterator[None]:
         """Return the context of a fetch. Entering the context waits until the fetch may begin."""
-        has_failed = isinstance(state.known, Failure)
+        has_failed = isinstance(state.known, FetchFailure)
         line, number = self._lines[has_failed], next(self._order)
         turn: Deferred[None] = Deferred(lambda turn: line.remove((number, turn)))
         line.append((number, turn))

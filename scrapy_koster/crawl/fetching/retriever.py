@@ -8,7 +8,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.misc import build_from_crawler
-from twisted.python.failure import Failure as TwistedFailure
+from twisted.python.failure import Failure
 
 from scrapy_koster import signals
 from scrapy_koster.archive.record import Attempt
@@ -26,27 +26,27 @@ from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import Facts, SiteState, Waiting
 from scrapy_koster.protocol.access import (
     Answer,
-    Copy,
-    Failure,
-    Known,
+    CachedRobots,
+    CacheEntry,
+    FetchFailure,
     NoAnswer,
     after_answer,
     last_copy,
-    standing_of,
+    status_of_copy,
 )
 from scrapy_koster.protocol.defect import checked_parser, guarded
 from scrapy_koster.protocol.hazard import watch_of
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.site_status import Ground
 from scrapy_koster.protocol.step import Ask, Obey, Step, given_up_at
 from scrapy_koster.protocol.usage_statements import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage.latest import is_news, judged
+from scrapy_koster.storage.latest import clamped_to_policy, is_newer
 
 # The mean sleep before the next look at the storage, while another process has the claim.
-_LOOK_SECS = 0.4
+_CLAIM_POLL_SECS = 0.4
 
 
 @dataclass(kw_only=True, eq=False)
@@ -69,11 +69,11 @@ class Retriever:
     store: StorageCalls
     records: SiteRecords
     limiter: FetchLimiter
-    turn_to_ask: Callable[[SiteState, Callable[[], Awaitable[object]]], Awaitable[object]]
+    acquire_turn: Callable[[SiteState, Callable[[], Awaitable[object]]], Awaitable[object]]
     """Waits for the turn of a site's host, before each claim. May call the function first."""
     end_turn: Callable[[SiteState], object]
     """Ends a turn that was not used."""
-    noted_visit: Callable[[SiteState, Known], Awaitable[Known]]
+    record_visit: Callable[[SiteState, CacheEntry], Awaitable[CacheEntry]]
     """Records a visit, if necessary, before the result of a fetch is stored.
 
     Returns the result, maybe with a longer life.
@@ -108,7 +108,7 @@ class Retriever:
         finally:
             waiting.is_fetching = False
 
-    def failed(self, state: SiteState, error: Exception) -> Failure:
+    def failed(self, state: SiteState, error: Exception) -> FetchFailure:
         """Record a failure of the site with *error*, a defect of a component of the crawl.
 
         KOSTER_UNAVAILABLE = "allow" does not open a site with this failure.
@@ -116,32 +116,32 @@ class Retriever:
         self.announcer.failed(state, error)
         defect = NoAnswer(error_text(error), is_defect=True)
         known = self._after(defect, state.known, self.clock.epoch())
-        self._learn(state, state.facts._replace(known=known, defect=TwistedFailure(error)))
-        assert isinstance(state.known, Failure)
+        self._learn(state, state.facts._replace(known=known, defect=Failure(error)))
+        assert isinstance(state.known, FetchFailure)
         return state.known
 
     async def _attempt(
         self, state: SiteState, waiting: Waiting, is_awaited: Callable[[], object]
     ) -> None:
-        began, held_secs, page = self.clock.epoch(), 0.0, waiting.page
+        began, lease_left, page = self.clock.epoch(), 0.0, waiting.template_request
 
         def goes_on() -> object:
             is_asking = isinstance(self._step(state), Ask)
             return is_asking and is_awaited() and not self.engine.is_closing
 
         while goes_on():
-            if held_secs:
-                await self.clock.sleep(_LOOK_SECS * (0.5 + self.chance()))
-            await self.turn_to_ask(state, partial(self.take_last, state, page))
+            if lease_left:
+                await self.clock.sleep(_CLAIM_POLL_SECS * (0.5 + self.chance()))
+            await self.acquire_turn(state, partial(self.take_last, state, page))
             try:
                 async with self.limiter.fetching(state):
                     # Claim after the wait for the limiter, or the claim could expire meanwhile.
                     if goes_on():
-                        held_secs = await self._claimed(state, page)
+                        lease_left = await self._claimed(state, page)
                     if not goes_on():
                         return
                     waiting.is_fetching = True
-                    if not held_secs:
+                    if not lease_left:
                         await self._fetch(state, page, began)
                         return
             except LateError:  # another visit to the host came first: claim again
@@ -158,12 +158,12 @@ class Retriever:
         result = await self.fetcher.fetch(state.site, page, stale)
         if self.engine.is_closing:
             return
-        known = await self.noted_visit(state, self._after(result, state.known, began))
+        known = await self.record_visit(state, self._after(result, state.known, began))
         if self.archiver is not None:
             now, exchanges = self.clock.epoch(), result.exchanges
             attempt = Attempt(state.site, known, Source.FETCHED.value, now, exchanges, stale)
-            known = self.archiver.learnt(attempt)
-        self.announcer.learnt(state.site, known, result)
+            known = self.archiver.archive(attempt)
+        self.announcer.log_retrieved(state.site, known, result)
         await self.store.put(state.site, known)
         self._learn(state, await self._read(state, known, page))
 
@@ -174,7 +174,7 @@ class Retriever:
         and parsing take time: a short life could be over before the waiting requests are decided.
         """
         now, known = self.clock.epoch(), facts.known
-        if isinstance(known, Copy):
+        if isinstance(known, CachedRobots):
             if known.expires < now + 1:
                 known = replace(known, expires=now + 1)
         elif known and now >= given_up_at(known, policy=self.config.policy):
@@ -196,14 +196,16 @@ class Retriever:
             # failure does not settle the site.
             claimed = await self.store.claim(state.site, secs=secs, unless_known=False)
             await self._take_stored(state, claimed.known, page)
-        if is_first and state.known is None and not claimed.held_secs:
+        if is_first and state.known is None and not claimed.lease_left:
             self.crawler.stats.inc_value("koster/storage/miss")
-        return claimed.held_secs
+        return claimed.lease_left
 
     def _step(self, state: SiteState) -> Step:
         return state.take_step(now=self.clock.epoch(), policy=self.config.policy)
 
-    def _after(self, result: Answer | NoAnswer, known: Known | None, began: float) -> Known:
+    def _after(
+        self, result: Answer | NoAnswer, known: CacheEntry | None, began: float
+    ) -> CacheEntry:
         now, policy, chance = self.clock.epoch(), self.config.policy, self.chance()
         return after_answer(result, known, now=now, policy=policy, jitter=chance, began=began)
 
@@ -211,39 +213,42 @@ class Retriever:
         """Learn the stored copy or failure of an unknown site, even if expired. Do not fetch."""
         await self._take_stored(state, await self.store.get(state.site), page)
 
-    async def _take_stored(self, state: SiteState, stored: Known | None, page: Request) -> None:
+    async def _take_stored(
+        self, state: SiteState, stored: CacheEntry | None, page: Request
+    ) -> None:
         """Learn *stored*, adapted to the settings, if it is newer than the known one.
 
-        *stored* is ignored if None, or if of no use under the settings (``judged``). A failure from
-        before this crawl is ignored, too: the crawl may have failed then, and not the site. Only
-        its stale copy counts. A failure that another process of a fleet has just seen counts.
+        *stored* is ignored if None, or if of no use under the settings (``clamped_to_policy``). A
+        failure from before this crawl is ignored, too: the crawl may have failed then, and not the
+        site. Only its stale copy counts. A failure that another process of a fleet has just seen
+        counts.
         """
         policy, now, before = self.config.policy, self.clock.epoch(), state.known
-        known = judged(stored, policy=policy, max_bytes=self.config.max_bytes)
-        if isinstance(known, Failure) and known.asked <= self._began:
+        known = clamped_to_policy(stored, policy=policy, max_bytes=self.config.max_bytes)
+        if isinstance(known, FetchFailure) and known.asked <= self._began:
             known = known.stale
-        if known is None or not (before is None or is_news(known, before, now=now)):
+        if known is None or not (before is None or is_newer(known, before, now=now)):
             return
         if before is None:
             self.crawler.stats.inc_value("koster/storage/hit")
         source = self.store.source
         if self.archiver is not None:
-            known = self.archiver.learnt(Attempt(state.site, known, source.value, now))
+            known = self.archiver.archive(Attempt(state.site, known, source.value, now))
         facts = await self._read(state, known, page)
         self.records.learn(state, facts._replace(source=source))
         if not isinstance(step := self._step(state), Ask):
-            self.announcer.learnt(state.site, step.copy if isinstance(step, Obey) else known)
+            self.announcer.log_retrieved(state.site, step.copy if isinstance(step, Obey) else known)
 
-    async def _read(self, state: SiteState, known: Known, page: Request) -> Facts:
+    async def _read(self, state: SiteState, known: CacheEntry, page: Request) -> Facts:
         """Return the facts in the file of *known*. The file is parsed unless it is in memory.
 
         Without rules that decide, for example after a 404, *known* is the only fact.
         """
         copy = last_copy(known)
-        if copy is None or standing_of(copy, self.config.policy).ground is not Ground.RULE:
+        if copy is None or status_of_copy(copy, self.config.policy).ground is not Ground.RULE:
             return Facts(known)
         copy, facts = self.records.shared(copy)
-        known = replace(known, stale=copy) if isinstance(known, Failure) else copy
+        known = replace(known, stale=copy) if isinstance(known, FetchFailure) else copy
         if state.digest != copy.digest:
             self.announcer.odd(state, copy)
         elif facts is not None and state.facts.parser is facts.parser:
@@ -269,7 +274,9 @@ class Retriever:
         usage = usage if self.config.usage.is_on else None
         return Facts(known, parser=parser, watch=watch, usage=usage)
 
-    def _show(self, site: Site, copy: Copy, parser: RobotParser, usage: UsageLines | None) -> None:
+    def _show(
+        self, site: Site, copy: CachedRobots, parser: RobotParser, usage: UsageLines | None
+    ) -> None:
         """Send the record of the crawl's robot to the receivers of ``signals.robots_read``."""
         record, robot = None, self.robot.name
         if isinstance(parser, Reading):

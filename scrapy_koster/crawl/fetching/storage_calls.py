@@ -15,11 +15,11 @@ from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.threads import Threads
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import copies_of
-from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.access import CacheEntry
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage.encoding import check_storable, seconds, sound
+from scrapy_koster.storage.encoding import check_storable, seconds, validated_entry
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.port import (
     GRANTED,
@@ -100,9 +100,9 @@ class StorageCalls:
                 " hosts if its memory is full. Set its maxmemory-policy to noeviction"
             )
 
-    async def get(self, site: Site) -> Known | None:
+    async def get(self, site: Site) -> CacheEntry | None:
         """Return the stored copy or failure of *site*, if any. None if the storage fails."""
-        return await self._call("get", site, read=sound)
+        return await self._call("get", site, read=validated_entry)
 
     async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
         """Claim *site* for *secs* seconds, and return the result.
@@ -115,11 +115,11 @@ class StorageCalls:
         self._claims.add(site)  # before the call, because the answer may be lost
         how = {"now": self._clock.epoch(), "secs": secs, "unless_known": unless_known}
         claimed = await self._call("claim", site, self._owner, read=_sound_claim, **how) or GRANTED
-        if claimed.held_secs or (unless_known and claimed.known is not None):
+        if claimed.lease_left or (unless_known and claimed.known is not None):
             self._claims.discard(site)
         return claimed
 
-    async def put(self, site: Site, known: Known) -> None:
+    async def put(self, site: Site, known: CacheEntry) -> None:
         """Store *known*, a copy or failure of *site*. This ends the claim.
 
         A value that no storage can keep is counted and logged, and the storage goes on.
@@ -281,4 +281,4 @@ def _checked(outcome: Any) -> Any:
 def _sound_claim(claimed: object) -> Claimed:
     if not isinstance(claimed, Claimed):
         raise StorageError(f"claim() returned a {type(claimed).__name__}, not a Claimed")
-    return Claimed(sound(claimed.known), seconds(claimed.held_secs))
+    return Claimed(validated_entry(claimed.known), seconds(claimed.lease_left))

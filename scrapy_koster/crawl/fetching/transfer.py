@@ -23,12 +23,12 @@ from scrapy_koster.crawl.engine.private import (
     through_middlewares,
 )
 from scrapy_koster.crawl.fetching.decoding import decoded, unpacked
-from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, conditional_headers
+from scrapy_koster.protocol.access import Answer, CachedRobots, NoAnswer, conditional_headers
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
-from scrapy_koster.protocol.standing import Standing, standing_stated
+from scrapy_koster.protocol.site_status import SiteStatus, status_of_http
 
 HEADERS_MAX_BYTES = 65536
 """The limit of the headers. Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the body."""
@@ -71,7 +71,7 @@ class Transfer:
     config: Config
     page: Request
     """The request of the crawl that needs the robots.txt."""
-    stale: Copy | None
+    stale: CachedRobots | None
     """The expired copy to revalidate, or None."""
     is_proxied: bool = True
     """Whether the last request was sent to a proxy, or no request has been sent yet."""
@@ -165,7 +165,9 @@ def count_bytes(data: bytes, request: Request) -> None:
         limit.count(data)
 
 
-def robots_request(url: str, page: Request, stale: Copy | None, *, config: Config) -> Request:
+def robots_request(
+    url: str, page: Request, stale: CachedRobots | None, *, config: Config
+) -> Request:
     """Return a request for the robots.txt at *url*, sent like *page* (KOSTER_PAGE_META).
 
     A *stale* copy of *url* is revalidated (3.4). Credentials of *page* are sent only to the host
@@ -226,7 +228,7 @@ def _meta(page: Request, config: Config) -> dict[str, Any]:
 
 def _is_file(response: Response) -> bool:
     """Return whether the body of *response* is a robots.txt, by its status (2xx)."""
-    return standing_stated(response.status) is Standing.OBEYED
+    return status_of_http(response.status) is SiteStatus.OBEYED
 
 
 def _without_coding(response: Response, max_bytes: int) -> Response:

@@ -10,13 +10,20 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, standing_of
+from scrapy_koster.protocol.access import (
+    Answer,
+    CachedRobots,
+    CacheEntry,
+    FetchFailure,
+    NoAnswer,
+    status_of_copy,
+)
 from scrapy_koster.protocol.hazard import Hazard
 from scrapy_koster.protocol.html_page import ORDINARY, is_html, page_in_place
 from scrapy_koster.protocol.line import is_viewer_page, is_wide
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Standing
-from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
+from scrapy_koster.protocol.site_status import SiteStatus
+from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, status_of_step
 from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.protocol.wording import utc
 
@@ -71,23 +78,25 @@ class Announcer:
         """Return whether *signal* has receivers."""
         return any(getAllReceivers(self._sender, signal))
 
-    def learnt(self, site: Site, known: Known, result: Answer | NoAnswer | None = None) -> None:
+    def log_retrieved(
+        self, site: Site, known: CacheEntry, result: Answer | NoAnswer | None = None
+    ) -> None:
         """Log and count *known*, and send ``robots_retrieved``.
 
         *result* is the result of the fetch, or None if *known* comes from the storage.
         """
         how = Retrieval.FETCHED if result else Retrieval.FROM_STORAGE
-        if isinstance(result, Answer) and result.status == 304 and isinstance(known, Copy):
+        if isinstance(result, Answer) and result.status == 304 and isinstance(known, CachedRobots):
             how = Retrieval.REVALIDATED
             self._stats.inc_value("koster/revalidated")
         elif isinstance(result, Answer) and 200 <= result.status <= 299:
             page = page_in_place(result.body)
-            if page and not (isinstance(known, Copy) and self._is_obeyed(known)):
+            if page and not (isinstance(known, CachedRobots) and self._is_obeyed(known)):
                 self._stats.inc_value("koster/html/pages")
                 if page != ORDINARY:
                     self._stats.inc_value("koster/html/challenges")
         self.send(signals.robots_retrieved, site=site, known=known, how=how, result=result)
-        if isinstance(known, Failure):
+        if isinstance(known, FetchFailure):
             self._log.debug(
                 "The robots.txt of %(site)s cannot be retrieved (%(reason)s), attempts:"
                 " %(attempts)d",
@@ -134,7 +143,7 @@ class Announcer:
             self._stats.inc_value("koster/stricter/urls")
             self.summary.stricter_met(verdict)
 
-    def odd(self, state: SiteState, copy: Copy) -> None:
+    def odd(self, state: SiteState, copy: CachedRobots) -> None:
         """Log a robots.txt that is cut, in UTF-16 or UTF-32, partly HTML, or rendered as a page."""
         if copy.cut_bytes is not None:
             self._stats.inc_value("koster/cut")
@@ -152,8 +161,8 @@ class Announcer:
         elif is_html(copy.body) and self._is_obeyed(copy):  # _without_what logs other HTML
             self._name("odd", state, what="partly HTML. The lines in it that are rules are obeyed")
 
-    def _is_obeyed(self, copy: Copy) -> bool:
-        return standing_of(copy, self._policy) is Standing.OBEYED
+    def _is_obeyed(self, copy: CachedRobots) -> bool:
+        return status_of_copy(copy, self._policy) is SiteStatus.OBEYED
 
     def failed(self, state: SiteState, error: BaseException) -> None:
         """Log *error*: a component of the crawl has failed for the site."""
@@ -187,13 +196,13 @@ class Announcer:
         """
         if isinstance(step, Ask) or (isinstance(step, Defer) and state.is_deferred):
             return
-        before, is_deferred = state.standing, isinstance(step, Defer)
+        before, is_deferred = state.status, isinstance(step, Defer)
         policy = self._policy.at(state.site, self._epoch())
-        now = Standing.UNAVAILABLE if isinstance(step, Defer) else standing_by(step, policy)
+        now = SiteStatus.UNAVAILABLE if isinstance(step, Defer) else status_of_step(step, policy)
         self.summary.stands(state.site, now, before)
         named = {"site": state.site, "status": now, "previous": before}
         self.send(signals.site_status_changed, **named)
-        state.standing, state.is_deferred = now, is_deferred
+        state.status, state.is_deferred = now, is_deferred
         match step:
             case Obey(copy):
                 self._answers(state, copy, now, before)
@@ -223,15 +232,15 @@ class Announcer:
                 pass
 
     def _answers(
-        self, state: SiteState, copy: Copy, now: Standing, before: Standing | None
+        self, state: SiteState, copy: CachedRobots, now: SiteStatus, before: SiteStatus | None
     ) -> None:
-        if before in (Standing.UNAVAILABLE, Standing.LET_THROUGH):
+        if before in (SiteStatus.UNAVAILABLE, SiteStatus.LET_THROUGH):
             self._name("answers again", state, status=copy.status)
-        if now in (Standing.OBEYED, before):
+        if now in (SiteStatus.OBEYED, before):
             return
-        kind = "restricted" if now is Standing.RESTRICTED else "no rules"
+        kind = "restricted" if now is SiteStatus.RESTRICTED else "no rules"
         what, until = _without_what(now, copy), utc(copy.expires)
-        if standing_of(copy, self._policy) is not now:
+        if status_of_copy(copy, self._policy) is not now:
             what += ", but KOSTER_OVERRIDES opens the site"
         elif copy.status in (401, 403):
             what += ", which opens the site (KOSTER_RESTRICTED)"
@@ -239,20 +248,20 @@ class Announcer:
 
     def replays(self, state: SiteState, step: Obey | Pass) -> None:
         """Count the first status of a site in a crawl from the HTTP cache, without a message."""
-        if state.standing is None:
-            state.standing = standing_by(step, self._policy)
-            self.summary.stands(state.site, state.standing, None)
+        if state.status is None:
+            state.status = status_of_step(step, self._policy)
+            self.summary.stands(state.site, state.status, None)
 
     def _name(self, kind: str, state: SiteState, **values: object) -> None:
-        named = kind, state.standing
+        named = kind, state.status
         self._log.info_first(_SITES_NAMED, named, LINES[kind], site=state.site, **values)
 
 
-def _without_what(standing: Standing, copy: Copy) -> str:
+def _without_what(status: SiteStatus, copy: CachedRobots) -> str:
     what, page = "", page_in_place(copy.body)
     if copy.status < 300:
         what = f" with {page}, {copy.url}" if page else f" without a record, {copy.url}"
-    if standing.is_closed:
-        by = "KOSTER_MISSING" if standing is Standing.MISSING else "KOSTER_HTML_ROBOTSTXT"
+    if status.is_closed:
+        by = "KOSTER_MISSING" if status is SiteStatus.MISSING else "KOSTER_HTML_ROBOTSTXT"
         what += f", so no page may be fetched ({by}). Next attempt after {utc(copy.expires)}"
     return what

@@ -14,13 +14,13 @@ from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.policy import Restricted
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 _URL_CHARS = 300
 _SITES_NAMED = 10
-_CLOSED = (Standing.RESTRICTED, Standing.UNAVAILABLE)
+_CLOSED = (SiteStatus.RESTRICTED, SiteStatus.UNAVAILABLE)
 _DELAYS = {"ignore": "ignored", "obey": "obeyed", "refuse": "obeyed, long delays refused"}
 _RESTRICTED = {Restricted.ALLOW: "open", Restricted.DISALLOW: "close"}
 _WHICH = (
@@ -43,8 +43,8 @@ class Summary:
         self._crawler = crawler
         self._config = config
         self._log = Log(__name__, crawler)
-        self._sites: Counter[Standing] = Counter()
-        self._closed: dict[Standing, dict[Site, None]] = {standing: {} for standing in _CLOSED}
+        self._sites: Counter[SiteStatus] = Counter()
+        self._closed: dict[SiteStatus, dict[Site, None]] = {status: {} for status in _CLOSED}
         """Up to ten closed sites of a status, by status."""
         self.copies: Counter[Retrieval] = Counter()
         self._hazards: Counter[Cause] = Counter()
@@ -68,7 +68,7 @@ class Summary:
             dry_run=", dry run: no request is refused" if config.dry_run else "",
         )
 
-    def stands(self, site: Site, now: Standing, before: Standing | None) -> None:
+    def stands(self, site: Site, now: SiteStatus, before: SiteStatus | None) -> None:
         """Count *site* with its new status *now*, and no longer with its old status *before*."""
         if before is not None:
             self._sites[before] -= 1
@@ -100,7 +100,7 @@ class Summary:
                 url=printable(self._stricter.url, _URL_CHARS),
                 verdict=self._stricter,
             )
-        closed = [self._listed(standing) for standing in self._closed if self._sites[standing]]
+        closed = [self._listed(status) for status in self._closed if self._sites[status]]
         if closed and not is_survey:
             self._log.warning(
                 "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
@@ -109,7 +109,7 @@ class Summary:
         stat = "koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden"
         refused, parked = stats.get_value(stat, 0), stats.get_value("koster/parked", 0)
         is_told = self._crawler.settings["LOG_LEVEL"] in {"DEBUG", 10}
-        sites = [f"{self._sites[each]} {each.words}" for each in Standing if self._sites[each]]
+        sites = [f"{self._sites[each]} {each.words}" for each in SiteStatus if self._sites[each]]
         self._log.info(
             "Sites: %(sites)s. Requests %(fate)s: %(refused)d%(waiting)s. Copies of robots.txt:"
             " %(fetched)d fetched, %(from storage)d from storage, %(revalidated)d confirmed"
@@ -122,11 +122,11 @@ class Summary:
             **{learnt.value: self.copies[learnt] for learnt in Retrieval},
         )
 
-    def _listed(self, standing: Standing) -> str:
+    def _listed(self, status: SiteStatus) -> str:
         """Return a text with the number of sites with this status, and with up to ten of them."""
-        count, named = self._sites[standing], sorted(map(str, self._closed[standing]))
+        count, named = self._sites[status], sorted(map(str, self._closed[status]))
         more = ["..."] if count > len(named) else []
-        return f"{count} {standing.words} ({', '.join([*named, *more])})"
+        return f"{count} {status.words} ({', '.join([*named, *more])})"
 
     def _write_hazards(self, verb: str) -> None:
         if hidden := self._hazards.pop(Cause.HIDDEN, 0):

@@ -30,7 +30,7 @@ from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Copy, Known
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import Ask, waits
@@ -108,7 +108,7 @@ class Pacer:
         If the host is locked for the next parked request that comes out, *request* gets the lock.
         """
         try:
-            host = self.held(request, state, self.robot.name_of(request))
+            host = self.blocking_host(request, state, self.robot.name_of(request))
         except Exception:  # noqa: BLE001  # the middleware raises this error, too
             return False
         if host is None or self._locks.takes_parked(host, request):
@@ -117,7 +117,7 @@ class Pacer:
         self._locks.want(host)
         return True
 
-    def held(self, request: Request, state: SiteState, robot: str) -> Host | None:
+    def blocking_host(self, request: Request, state: SiteState, robot: str) -> Host | None:
         """Return the host if *request* has to wait for its lock, or None."""
         host = self._host_of_site(state, robot)
         if host is None or host.visitor is request or request.meta.get("dont_obey_robotstxt"):
@@ -188,7 +188,7 @@ class Pacer:
 
     # A robots.txt is a visit, too.
 
-    async def turn_to_ask(self, state: SiteState, load: Callable[[], Awaitable[object]]) -> None:
+    async def acquire_turn(self, state: SiteState, load: Callable[[], Awaitable[object]]) -> None:
         """Wait for the lock to fetch a robots.txt, if its host has a delay.
 
         The delay may be known from an expired copy, or from another site of the host. For an
@@ -202,12 +202,12 @@ class Pacer:
                 await self.wait(host, state.site)
 
     def end_turn(self, state: SiteState) -> None:
-        """Hand on the lock that ``turn_to_ask`` has taken, if it was not used."""
+        """Hand on the lock that ``acquire_turn`` has taken, if it was not used."""
         host = self._locks.hosts.get(state.site.host)
         if host is not None and host.visitor is state.site and not host.under_way:
             self._locks.hand_on(host)
 
-    async def learnt(self, state: SiteState, known: Known) -> Known:
+    async def on_fetched(self, state: SiteState, known: CacheEntry) -> CacheEntry:
         """Return *known*. A copy of a host with a delay is made fresh for ten visits or more.
 
         If the life were shorter, most visits could be renewals of the copy. If *known* may be the
@@ -215,9 +215,9 @@ class Pacer:
         copy, because another process may obey a stored copy at once.
         """
         host = self._locks.hosts.get(state.site.host)
-        if isinstance(known, Copy) and host is not None:
+        if isinstance(known, CachedRobots) and host is not None:
             return replace(known, expires=max(known.expires, known.fetched + _VISITS * host.gap))
-        if self.is_open and isinstance(known, Copy) and names_delay(known.body):
+        if self.is_open and isinstance(known, CachedRobots) and names_delay(known.body):
             secs = self._delays.secs_in(known.in_utf8)
             await self.store.end_visit(state.site.host, secs and max(secs, self._own_secs))
         return known

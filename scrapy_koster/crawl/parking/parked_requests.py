@@ -13,7 +13,7 @@ from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.parking.parked_file import ParkedFile, Place
 from scrapy_koster.crawl.parking.redis_queues import RedisQueues
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.access import FetchFailure
 from scrapy_koster.protocol.step import Refuse, Step, waits
 
 
@@ -24,7 +24,7 @@ class SiteQueue:
     name: str
     heap: list[tuple[Place, Request | None]] = field(default_factory=list)
     """Requests with their ``Place``; None instead of a request in the file or in Redis."""
-    failure: Failure | None = None
+    failure: FetchFailure | None = None
     """If set, requests that come out are refused with this failure."""
     sent: list[Request] = field(default_factory=list)
     """Requests that came out and may still be in the downloader."""
@@ -61,7 +61,7 @@ class ParkedRequests:
         self.unopened: dict[str, None] = {}
         """The names of queues of the last run, or of other workers, that wait to be opened."""
         self.is_open = self.is_kept = False
-        self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
+        self.given_up: WeakKeyDictionary[Request, FetchFailure] = WeakKeyDictionary()
         """Requests to refuse with a failure, unless their site has a valid step."""
 
     def __len__(self) -> int:
@@ -138,7 +138,7 @@ class ParkedRequests:
 
     # Requests come out.
 
-    def settled(self, state: SiteState, step: Step, *, is_kept: bool) -> None:
+    def release(self, state: SiteState, step: Step, *, is_kept: bool) -> None:
         """Let the requests of a site out if *step* decides them. With Refuse they are refused.
 
         If *is_kept*, only requests come out that could not be written to the file in the JOBDIR,
@@ -152,7 +152,7 @@ class ParkedRequests:
         if self.is_open:
             self._engine.wake()
 
-    def let_out(self, name: str, failure: Failure | None = None) -> None:
+    def let_out(self, name: str, failure: FetchFailure | None = None) -> None:
         """Let the requests in the queue of *name* come out. With *failure* they are refused."""
         self.unopened.pop(name, None)
         if (queue := self._queues.get(name)) is not None:
@@ -187,10 +187,10 @@ class ParkedRequests:
     @property
     def has_next(self) -> bool:
         """Whether a request can come out, now or when the downloader has room."""
-        return bool(self._open) and not self.is_held
+        return bool(self._open) and not self.redis_unavailable
 
     @property
-    def is_held(self) -> bool:
+    def redis_unavailable(self) -> bool:
         """Whether no request can come out, because Redis does not answer."""
         return self._store.is_silent
 
@@ -223,7 +223,7 @@ class ParkedRequests:
 
         If Redis does not answer, no request is taken.
         """
-        while queue.heap and not self.is_held:
+        while queue.heap and not self.redis_unavailable:
             place, request = queue.heap[0]
             if request is not None or not self._store.is_shared:
                 heappop(queue.heap)
@@ -232,7 +232,7 @@ class ParkedRequests:
                 # The last entry stands for the requests of other workers.
                 if len(queue.heap) > 1:
                     heappop(queue.heap)
-            elif not self.is_held:  # the queue in Redis is empty
+            elif not self.redis_unavailable:  # the queue in Redis is empty
                 queue.heap = sorted(entry for entry in queue.heap if entry[1] is not None)
             if not queue.heap:
                 self._queues.pop(queue.name, None)

@@ -42,7 +42,7 @@ class RedisQueues:
     def __init__(self, log: Log, clock: Clock, engine: Engine, main: Any) -> None:
         """*main* is the main queue of scrapy-redis."""
         self._log, self._clock, self._engine, self._main = log, clock, engine, main
-        self._server = _prompt(main.server)
+        self._server = _short_timeout_client(main.server)
         self._names = f"{main.key}:koster:sites"
         self._rests_until = LONG_AGO
         self._timer: CallLaterResult | None = None
@@ -142,7 +142,7 @@ def queues_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) ->
     return None
 
 
-def _prompt(server: Any) -> Any:
+def _short_timeout_client(server: Any) -> Any:
     """Return a client of the same server with a short timeout and without retries.
 
     The client of scrapy-redis waits for 30 seconds, and may retry ten times. A client with another

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from scrapy_koster.protocol.standing import Ground, Standing
+from scrapy_koster.protocol.site_status import Ground, SiteStatus
 
 NUMBERED = (
     "OBEYED HTML WITHOUT_ROBOTS_TXT RESTRICTED UNAVAILABLE LET_THROUGH MISSING HTML_DISALLOWED"
@@ -16,11 +16,11 @@ NUMBERED = (
 
 def test_the_numbers_never_change() -> None:
     numbers = {name: n for n, name in enumerate(NUMBERED.split(), 1)}
-    assert {each.name: int(each) for each in Standing} == numbers
+    assert {each.name: int(each) for each in SiteStatus} == numbers
 
 
-@pytest.mark.parametrize("standing", Standing)
-def test_what_follows(standing: Standing) -> None:
-    assert standing is pickle.loads(pickle.dumps(standing))
-    assert standing.ground is not Ground.DELAY  # that is of a request
-    assert standing.words.isprintable()
+@pytest.mark.parametrize("status", SiteStatus)
+def test_what_follows(status: SiteStatus) -> None:
+    assert status is pickle.loads(pickle.dumps(status))
+    assert status.ground is not Ground.DELAY  # that is of a request
+    assert status.words.isprintable()

@@ -1,7 +1,7 @@
 """Builds the objects of a crawl, and gives them their collaborators.
 
 Scrapy builds its components separately, in its own order, and passes only the crawler. The first
-component builds the objects of the crawl. Later components get the same objects (``assembly_of``).
+component builds the objects of the crawl. Later components get the same objects (``context_of``).
 """
 
 import random
@@ -12,7 +12,7 @@ from scrapy.crawler import Crawler
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import Config, config_of
-from scrapy_koster.crawl.engine.private import Engine, belonging
+from scrapy_koster.crawl.engine.private import Engine, per_crawler
 from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import FetchLimiter, LookaheadLimit, socket_limit
@@ -54,7 +54,7 @@ PARTS = Parts()
 _WAITING_MAX = 10_000
 
 
-class Assembly:
+class CrawlContext:
     """The objects of a crawl, used by its Scrapy components."""
 
     def __init__(self, crawler: Crawler, parts: Parts) -> None:
@@ -98,9 +98,9 @@ class Assembly:
             store=store,
             records=records,
             limiter=parts.limiter(clock, max(places, 8), most),
-            turn_to_ask=self.pacer.turn_to_ask,
+            acquire_turn=self.pacer.acquire_turn,
             end_turn=self.pacer.end_turn,
-            noted_visit=self.pacer.learnt,
+            record_visit=self.pacer.on_fetched,
             archiver=Archiver(crawler, config.archive, robot.name) if config.archive else None,
             robot=robot,
         )
@@ -121,9 +121,9 @@ class Assembly:
         )
 
 
-def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:
+def context_of(crawler: Crawler, parts: Parts = PARTS) -> CrawlContext:
     """Return the objects of the crawl of *crawler*. Raises ValueError if a setting is invalid.
 
     The first call builds the objects with *parts*. Later calls ignore *parts*.
     """
-    return belonging(crawler, Assembly, lambda: Assembly(crawler, parts))
+    return per_crawler(crawler, CrawlContext, lambda: CrawlContext(crawler, parts))

@@ -1,4 +1,4 @@
-"""The standing of a site: whether its pages may be fetched, and why (3.1).
+"""The status of a site: whether its pages may be fetched, and why (3.1).
 
 To add an outcome, see "How to add" in docs/architecture.md.
 """
@@ -31,15 +31,15 @@ class Ground(Enum):
     """The robots.txt disallows a purpose of the crawl (KOSTER_USAGE_PURPOSES)."""
 
 
-class Standing(IntEnum):
+class SiteStatus(IntEnum):
     """The status of a site in a crawl. Never change a number: reports store the numbers."""
 
     ground: Ground
     """The ground of decisions on requests to the site."""
     words: str
-    """The name of the standing in the summary and the report."""
+    """The name of the status in the summary and the report."""
 
-    def __new__(cls, number: int, ground: Ground, words: str) -> Standing:  # noqa: PYI034
+    def __new__(cls, number: int, ground: Ground, words: str) -> SiteStatus:  # noqa: PYI034
         """Create a member with the value *number*."""
         member = int.__new__(cls, number)
         member._value_ = number
@@ -60,28 +60,30 @@ class Standing(IntEnum):
     @property
     def is_closed(self) -> bool:
         """Whether no page may be fetched, except /robots.txt itself (3.1, 3.2.2)."""
-        is_open = self.ground in (Ground.RULE, Ground.UNRESTRICTED) or self is Standing.LET_THROUGH
+        is_open = (
+            self.ground in (Ground.RULE, Ground.UNRESTRICTED) or self is SiteStatus.LET_THROUGH
+        )
         return not is_open
 
     @property
     def may_be_overridden(self) -> bool:
         """Whether paths of KOSTER_OVERRIDES apply: not if a 401, 403 or failure closes the site."""
-        return self not in (Standing.RESTRICTED, Standing.UNAVAILABLE)
+        return self not in (SiteStatus.RESTRICTED, SiteStatus.UNAVAILABLE)
 
 
-def standing_stated(status: int) -> Standing:
-    """Return the standing for an HTTP status alone; UNAVAILABLE for a temporary failure."""
+def status_of_http(status: int) -> SiteStatus:
+    """Return the status for an HTTP status alone; UNAVAILABLE for a temporary failure."""
     # 3.1: "If the server response indicates Success (HTTP 2xx Status Code,) the
     # robot must read the content, parse it, and follow any instructions"
     if 200 <= status <= 299:
-        return Standing.OBEYED
+        return SiteStatus.OBEYED
     # 3.1: "On server response indicating access restrictions (HTTP Status Code
     # 401 or 403) a robot should regard access to the site completely restricted."
     if status in (401, 403):
-        return Standing.RESTRICTED
+        return SiteStatus.RESTRICTED
     # 3.1: "indicates the resource does not exist (HTTP Status Code 404)". The
     # draft does not mention other 4xx. Here, the site is unrestricted, except after temporary
     # errors and after 407, which comes from a proxy.
     if 400 <= status <= 499 and status not in (407, 408, 425, 429):
-        return Standing.WITHOUT_ROBOTS_TXT
-    return Standing.UNAVAILABLE
+        return SiteStatus.WITHOUT_ROBOTS_TXT
+    return SiteStatus.UNAVAILABLE
