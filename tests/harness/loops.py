@@ -56,7 +56,8 @@ class Loop(ABC):
         finally:
             faulthandler.cancel_dump_traceback_later()
         if errors:
-            pytest.fail("errors that nobody took:\n" + "\n".join(errors))
+            kinds = "; ".join(error.strip().rpartition("\n")[2] for error in errors)
+            pytest.fail(f"errors that nobody took: {kinds}\n" + "\n".join(errors))
 
     @abstractmethod
     def drive(self, test: Test, bound_secs: float) -> None:
