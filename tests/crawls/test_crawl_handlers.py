@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDepreca
     [
         "http11.HTTP11",
         pytest.param("_aiohttp.Aiohttp", marks=pytest.mark.long),
-        pytest.param("_httpx.Httpx", marks=pytest.mark.long),
+        "_httpx.Httpx",
     ],
 )
 async def test_sites_that_hang_take_no_connections_from_pages(
