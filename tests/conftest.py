@@ -73,6 +73,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: "random_crawls" not in item.nodeid)  # which takes the longest
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             item.add_marker("crawl")
@@ -87,7 +88,6 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     """What there is now stays: the collections after each test need not look at it again."""
     gc.enable()
-    gc.collect()
     gc.freeze()
 
 

@@ -277,7 +277,7 @@ def _sums(found: dict[str, Any], violations: int) -> Iterator[Line]:
     for count, what in (
         (found["unread"], "of them could not be read"),
         (found["elsewhere"], "of other hosts"),
-        (found["browsers"], "of browsers, which are not clamped_to_policy"),
+        (found["browsers"], "of browsers, which are not judged"),
         (found["nameless"], "without a User-Agent"),
         (unknown["requests"], f"of {unknown['names']} programs that may not be robots"),
         (rest["requests"], f"of at most {rest['names']} further robots, counted together"),

@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.subcommand import JSON, PAGE, Run, Subcommand, argument
 from scrapy_koster.report.database import reading
-from scrapy_koster.report.extension import report_files, write_report
+from scrapy_koster.report.extension import folder_of, report_files, write_report
 from scrapy_koster.report.numbers import csv_lines, read
 
 _PAGE = "robots-report.html"
@@ -58,10 +57,10 @@ class Report(Subcommand):
 
 
 def _newest(run: Run) -> str:
-    folder = Path(run.config.sqlite_path).absolute().parent
+    folder = folder_of(run.config)
     for newest in report_files(folder):
         return str(newest)
     raise UsageError(
-        f"no crawl has written a report below {str(folder)!r}: set KOSTER_REPORT ="
+        f"no crawl has written a report below {str(folder.parent)!r}: set KOSTER_REPORT ="
         f' "{_PAGE}" for a crawl, or name the file of a report'
     )

@@ -193,12 +193,12 @@ def folder_of(config: Config) -> Path:
 
 
 def report_files(folder: Path, spider: str = "*") -> Iterable[Path]:
-    """Return the files of reports in the folder ``reports`` of *folder*, the newest first.
+    """Return the files of reports in *folder* (``folder_of``), the newest first.
 
     *spider* selects the reports of one spider.
     """
     stamped = f"{spider}-????????T??????-*.sqlite3"
-    return sorted((folder / _FOLDER).glob(stamped), key=_last_written, reverse=True)
+    return sorted(folder.glob(stamped), key=_last_written, reverse=True)
 
 
 def _last_written(path: Path) -> float:
@@ -212,7 +212,7 @@ def _remove_oldest(own: Path, now: float) -> None:
     The newest ten files are kept, and files that changed within a day.
     """
     spider = own.name.rsplit("-", 2)[0]
-    for old in list(report_files(own.parent.parent, spider))[_FILES_KEPT:]:
+    for old in list(report_files(own.parent, spider))[_FILES_KEPT:]:
         if now - _last_written(old) > _MAY_RUN_SECS:
             for suffix in ("", "-wal", "-shm"):
                 old.with_name(f"{old.name}{suffix}").unlink(missing_ok=True)

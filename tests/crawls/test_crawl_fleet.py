@@ -50,9 +50,11 @@ def asked_at(site: Site) -> list[float]:
 
 # One asks.
 
+LONG_CRAWL = (pytest.mark.long, pytest.mark.crawl, pytest.mark.real_time)
+
 
 @pytest.mark.parametrize("name", SHARED)
-@pytest.mark.parametrize("count", [4, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [4, pytest.param(500, marks=LONG_CRAWL)])
 def test_each_site_is_asked_once(name: str, tmp_path: Path, farm: Server, count: int) -> None:
     made = sites(farm, count, Reply(200, RULES, delay=ANSWER_SECS))
     pages = [site.url("/page") for site in made]

@@ -26,7 +26,14 @@ PAGES = (*ALLOWED, *FORBIDDEN)
 pytestmark = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 
 
-@pytest.mark.parametrize("kind", ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "http11.HTTP11",
+        pytest.param("_aiohttp.Aiohttp", marks=pytest.mark.long),
+        "_httpx.Httpx",
+    ],
+)
 async def test_sites_that_hang_take_no_connections_from_pages(
     crawl: Crawl, server: Server, kind: str
 ) -> None:

@@ -40,7 +40,7 @@ class Hub(RecordingSpider):
 @pytest.mark.parametrize(
     "delay", [False, pytest.param(True, marks=pytest.mark.long)], ids=["", "Crawl-delay"]
 )
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", ["memory", pytest.param("sqlite", marks=pytest.mark.long)])
 async def test_more_sites_than_room_are_crawled_and_fetched_from_once(
     crawl: Crawl, server: Server, storage: str, delay: bool
 ) -> None:

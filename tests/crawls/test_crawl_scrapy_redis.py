@@ -127,7 +127,7 @@ async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
     ("how", "queue"),
     [
         (signal.SIGKILL, QUEUES[0]),
-        (signal.SIGINT, QUEUES[0]),
+        pytest.param(signal.SIGINT, QUEUES[0], marks=pytest.mark.long),
         *(pytest.param(signal.SIGKILL, name, marks=pytest.mark.long) for name in QUEUES[1:]),
     ],
 )

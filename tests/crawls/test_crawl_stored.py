@@ -67,7 +67,9 @@ async def test_each_robot_obeys_its_own_file(crawl: Crawl, server: Server) -> No
 # What is too long to be stored, and what is too old.
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "redis", "memory"])
+@pytest.mark.parametrize(
+    "kind", ["sqlite", pytest.param("redis", marks=pytest.mark.long), "memory"]
+)
 async def test_a_file_that_cannot_be_stored_is_no_failure_of_the_storage(
     crawl: Crawl, server: Server, tmp_path: Path, kind: str
 ) -> None:

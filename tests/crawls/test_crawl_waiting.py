@@ -158,7 +158,16 @@ class Shop(RecordingSpider):
 
 
 @pytest.mark.parametrize(
-    ("kind", "answer"), [*((Shop, answer) for answer in ANSWERS), (Gallery, "503")]
+    ("kind", "answer"),
+    [
+        (Shop, "503"),
+        (Gallery, "503"),
+        *(
+            pytest.param(Shop, answer, marks=pytest.mark.long)
+            for answer in ANSWERS
+            if answer != "503"
+        ),
+    ],
 )
 async def test_a_failing_picture_host_does_not_hold_up_the_pages(
     crawl: Crawl, server: Server, tmp_path: Path, kind: type, answer: str

@@ -49,8 +49,17 @@ HANDLERS = {
     "aiohttp": f"{FOLDER}._aiohttp.AiohttpDownloadHandler",
     "httpx": f"{FOLDER}._httpx.HttpxDownloadHandler",
 }
+LONG = pytest.mark.long
+SECOND_WAYS = {("aiohttp", "https"), ("httpx", "http")}
+"""Scrapy's own handler goes both ways in `make test`, and each of the others goes one."""
 WAYS = [
-    (name, scheme, way)
+    pytest.param(
+        name,
+        scheme,
+        way,
+        id=f"{name} {scheme} {way}",
+        marks=LONG if (name, scheme) in SECOND_WAYS else (),
+    )
     for name in HANDLERS
     for scheme, way in (("http", "proxy"), ("https", "direct"))
     # HTTP/2 is over https alone, and Scrapy 2.14 has no page with it and its newest pyOpenSSL.
@@ -111,7 +120,7 @@ def settings_for(name: str) -> dict[str, object]:
 
 
 @pytest.mark.bound(60 + URLS / 10)
-@pytest.mark.parametrize(("name", "scheme", "way"), WAYS, ids=map(" ".join, WAYS))
+@pytest.mark.parametrize(("name", "scheme", "way"), WAYS)
 async def test_all_that_a_site_receives_is_allowed(
     crawl: Crawl, server: Server, name: str, scheme: str, way: str
 ) -> None:
@@ -153,7 +162,9 @@ AUTHORITIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["HTTP/1.1", "aiohttp", "httpx"])
+@pytest.mark.parametrize(
+    "name", ["HTTP/1.1", pytest.param("aiohttp", marks=LONG), pytest.param("httpx", marks=LONG)]
+)
 async def test_the_site_that_is_asked_is_the_one_that_decided(
     crawl: Crawl, server: Server, name: str
 ) -> None:

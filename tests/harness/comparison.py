@@ -181,7 +181,9 @@ _ANSWERS: Mapping[Means, Mapping[str, Build]] = {
         "a body cut short": answering(truncated(PADDED)),
         "gzip, but the body is not": coded("gzip", PADDED.encode()),
         "an unknown Content-Encoding": coded("x-nobody", PADDED.encode()),
-        "a decompression bomb": answering(gzip_bomb(2_000_000, b"# and on and on and on\n")),
+        "a decompression bomb": answering(
+            lambda _asked: gzip_bomb(2_000_000, b"# and on and on and on\n")
+        ),
         "no answer at all": answering(Hang()),
         "an answer slower than KOSTER_TIMEOUT_SECS": answering(Trickle(200, RULES, pause=0.1)),
     },

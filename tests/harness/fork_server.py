@@ -27,11 +27,14 @@ IMPORTED = (
     "twisted.internet.asyncioreactor",
     "twisted.internet.epollreactor",
     "twisted.names.client",
+    "twisted.web.server",
     "aiohttp",
     "jinja2",
     "scrapy_koster.addon",
     "scrapy_koster.crawl.components.scheduler",
     "scrapy_koster.commands.robots",
+    "scrapy_koster.commands.subcommands",
+    "scrapy_koster.report.page",
     "scrapy_koster.storage.redis",
 )
 
@@ -44,7 +47,7 @@ def _imported() -> Iterator[str]:
     yield from IMPORTED
     yield from (each.name for each in iter_modules(commands.__path__, "scrapy.commands."))
     for value in vars(default_settings).values():
-        for path in value if isinstance(value, dict) else [value]:
+        for path in [*value, *value.values()] if isinstance(value, dict) else [value]:
             if isinstance(path, str) and path.startswith("scrapy."):
                 yield path.rpartition(".")[0]
 

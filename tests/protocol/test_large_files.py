@@ -18,20 +18,21 @@ from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, Stricte
 from scrapy_koster.protocol.hazard import watch_of
 
 PARSERS = [KosterRobotParser, Rfc9309RobotParser]
-SIZES = [64_000, pytest.param(512_000, marks=pytest.mark.long)]
 URLS = [f"http://h{path}" for path in HOSTILE_PATHS]
 SOME = ("shortest rules", "many groups", "distinct and misspelt", "one rule of encoded slashes")
-KINDS = [each if each in SOME else pytest.param(each, marks=pytest.mark.long) for each in HOSTILE]
+# StrictestRobotParser keeps what both of the others keep.
+LARGE = [
+    *((64_000, kind, KosterRobotParser) for kind in SOME),
+    *(
+        pytest.param(512_000, kind, StrictestRobotParser, marks=pytest.mark.long)
+        for kind in HOSTILE
+    ),
+]
 ROBOTS = ["figtree", "Mozilla/5.0 (compatible; FigTree/1.0)", "figtree-images, figtree", "oak"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "parser",
-    [KosterRobotParser, pytest.param(StrictestRobotParser, marks=pytest.mark.long)],
-)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "kind", "parser"), LARGE)
 def test_a_file_takes_at_most_six_times_its_bytes(size: int, kind: str, parser: Any) -> None:
     """6: "robots are encouraged to place limits on the resources spent"."""
     body = HOSTILE[kind](size)
