@@ -154,7 +154,7 @@ class Shop(RecordingSpider):
     picture = ""
 
     def page(self, response: Response) -> Any:
-        yield {"url": response.url, "file_urls": [f"{self.picture}?{len(self.fetched)}"]}
+        yield {"url": response.url, "file_urls": [f"{self.picture}?{response.url}"]}
 
 
 @pytest.mark.parametrize(
@@ -193,6 +193,28 @@ async def test_a_failing_picture_host_does_not_hold_up_the_pages(
     assert len(result.fetched) == 60
     if answer != "404":
         assert pictures.pages_asked == []
+
+
+async def test_pictures_that_too_many_wait_for_are_dropped_with_a_warning(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    """FilesPipeline itself logs them at DEBUG. They wait for a Crawl-delay."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = "User-agent: *\nCrawl-delay: 30\n"
+    settings = {
+        "KOSTER_CRAWL_DELAY": "obey",
+        "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 10 * 1024,
+        "ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1},
+        "FILES_STORE": str(tmp_path),
+    }
+    arguments = {"picture": pictures.url("/picture")}
+    running = crawl.start(Shop, urls=site.urls(20), settings=settings, arguments=arguments)
+    await crawl.until(lambda: site.pages_asked)
+    stats: Any = running.crawler.stats
+    await crawl.until(lambda: stats.get_value("koster/crawl_delay/dropped", 0) > 1, seconds=20)
+    result = await running.stop()
+    [warning] = result.logged(logging.WARNING)
+    assert "wait for the Crawl-delay of 127.0.0.2: half of SCRAPER_SLOT_MAX_ACTIVE_SIZE" in warning
 
 
 async def test_with_another_scheduler_requests_wait_for_one_answer(

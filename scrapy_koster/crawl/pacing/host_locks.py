@@ -29,6 +29,7 @@ from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, clock_of
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.in_place import InPlace
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.host import PARKED, Host, Visitor
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 
@@ -40,6 +41,7 @@ _LEAST_SECS = 0.001
 _HOSTS = 10_000
 # The share of the scraper's room that waiting requests may take.
 _SHARE_MOST = 0.5
+_DROPPED = "Dropping requests: %(reason)s. koster/crawl_delay/dropped counts such requests"
 
 
 class HostLocks:
@@ -50,6 +52,7 @@ class HostLocks:
     ) -> None:
         self._clock = clock_of(crawler)
         self._stats: Any = crawler.stats
+        self._log = Log(__name__, crawler)
         self._engine, self._in_place = in_place.engine, in_place
         self._store, self._parked = store, parked
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS") or sys.maxsize
@@ -133,11 +136,13 @@ class HostLocks:
     def _check_room(self, host: Host) -> None:
         if self._engine.share_of_scraper(self._waiting + 1) > _SHARE_MOST:
             self._stats.inc_value("koster/crawl_delay/dropped")
-            raise IgnoreRequest(
+            reason = (
                 f"too many requests of pipelines and callbacks wait for the Crawl-delay of"
                 f" {host.name}: half of SCRAPER_SLOT_MAX_ACTIVE_SIZE is in use. Raise it, or yield"
                 " these requests from callbacks, so that they wait in the scheduler"
             )
+            self._log.warning_once(_DROPPED, reason=reason)
+            raise IgnoreRequest(reason)
 
     def want(self, host: Host) -> None:
         """Begin to serve the requests that wait for *host*, if any."""
