@@ -21,8 +21,8 @@ from scrapy_koster.archive.record import Outcome
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.context import CrawlContext, Parts
 from scrapy_koster.crawl.fetching.archiver import decisive
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.robot import user_agent
+from scrapy_koster.crawl.storage_calls import StorageCalls
 from scrapy_koster.protocol.access import Answer, CachedRobots, CacheEntry, NoAnswer, status_of_copy
 from scrapy_koster.protocol.delay import CrawlDelay
 from scrapy_koster.protocol.policy import Unavailable

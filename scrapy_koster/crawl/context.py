@@ -17,7 +17,6 @@ from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import FetchLimiter, LookaheadLimit, socket_limit
 from scrapy_koster.crawl.fetching.retriever import Retriever
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.in_place import InPlace
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.pacing.pacer import Pacer
@@ -27,6 +26,7 @@ from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.states import SiteState, Waiting
+from scrapy_koster.crawl.storage_calls import StorageCalls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +41,10 @@ class Parts:
     chance: Callable[[], float] = random.random
     """Returns a random number: at least 0, and less than 1."""
     engine: Callable[[Crawler], Engine] = Engine
-    records: Callable[..., SiteRecords] = SiteRecords
     fetcher: Callable[..., Fetcher] = Fetcher
     store: Callable[..., StorageCalls] = StorageCalls
     lookahead: Callable[..., LookaheadLimit] = LookaheadLimit
     limiter: Callable[..., FetchLimiter] = FetchLimiter
-    parked: Callable[..., ParkedRequests] = ParkedRequests
 
 
 PARTS = Parts()
@@ -64,16 +62,15 @@ class CrawlContext:
         self.announcer = Announcer(crawler, config)
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
         """The JOBDIR. None without a JOBDIR, or if the inner scheduler keeps no requests there."""
-        self.parked = parts.parked(crawler, file=ParkedFile(crawler, self.folder), engine=engine)
+        self.parked = ParkedRequests(crawler, ParkedFile(crawler, self.folder), engine)
         store = parts.store(crawler, config)
         served: dict[SiteState, Waiting] = {}
         places = crawler.settings.getint("CONCURRENT_REQUESTS")
-        records = parts.records(
+        records = SiteRecords(
             most=config.memory_bytes,
             least=2 * places,
             engine=engine,
-            comes_out=self.parked.comes_out,
-            rests=self.parked.waiting_in,
+            parked=self.parked,
             waiting=served,
         )
         in_place = InPlace(clock, engine)
@@ -98,9 +95,7 @@ class CrawlContext:
             store=store,
             records=records,
             limiter=parts.limiter(clock, max(places, 8), most),
-            acquire_turn=self.pacer.acquire_turn,
-            end_turn=self.pacer.end_turn,
-            record_visit=self.pacer.on_fetched,
+            pacer=self.pacer,
             archiver=Archiver(crawler, config.archive, robot.name) if config.archive else None,
             robot=robot,
         )

@@ -246,25 +246,17 @@ class Enforcement:
             self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
         if verdict.ground is not Ground.UNAVAILABLE:
             raise RobotsForbidden(verdict)
-        known, defect = verdict.known, state.facts.defect
-        # Without attempts, the crawl is closing, or the Host header names another site.
-        if self._config.policy.defers and isinstance(known, FetchFailure) and known.attempts:
-            self._stats.inc_value("koster/deferred/dropped")
-        if (
-            isinstance(known, FetchFailure)
-            and known.is_defect
-            and defect
-            and defect.value is not None
-        ):
-            # Every raise adds to the traceback of the exception: restore the first traceback.
-            raise defect.value.with_traceback(defect.tb)
-        if (
-            isinstance(known, FetchFailure)
-            and known.no_such_host
-            and self._parts.engine.is_interactive
-        ):
-            # `scrapy shell` suppresses IgnoreRequest, and would not show the reason.
-            raise CannotResolveHostError(known.reason)
+        if isinstance(known := verdict.known, FetchFailure):
+            # Without attempts, the crawl is closing, or the Host header names another site.
+            if self._config.policy.defers and known.attempts:
+                self._stats.inc_value("koster/deferred/dropped")
+            defect = state.facts.defect
+            if known.is_defect and defect and defect.value is not None:
+                # Every raise adds to the traceback of the exception: restore the first traceback.
+                raise defect.value.with_traceback(defect.tb)
+            if known.no_such_host and self._parts.engine.is_interactive:
+                # `scrapy shell` suppresses IgnoreRequest, and would not show the reason.
+                raise CannotResolveHostError(known.reason)
         raise RobotsUnavailable(verdict)
 
     def drop_link(self, request: Request) -> RobotsForbidden | None:

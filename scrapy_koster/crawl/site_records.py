@@ -1,11 +1,12 @@
 """The states of sites by URL. Their files have bounded memory, and are loaded again if needed."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Container
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import CachedRobots, FetchFailure, last_copy
 from scrapy_koster.protocol.site import Site, site_of
@@ -25,17 +26,16 @@ class SiteRecords:
     Beyond *most* (KOSTER_MEMORY_BYTES), the least recently used file is unloaded: its site is
     unknown again, and the next request loads the copy from the storage. Sites with the same file
     share one. A file stays while it is needed: while requests wait for its site (*waiting*) or for
-    the next visit to its host (*rests*), come out of the scheduler (*comes_out*), or are in the
-    downloader. So a crawl of more sites than its memory has room for goes on: it takes no new
-    sites until the loaded ones have made room, but for *least* sites. Hosts that rest may rest for
-    hours, and sites that have failed wait: they delay no other site, and their files come on top.
+    the next visit to its host, come out of the scheduler (*parked*), or are in the downloader.
+    So a crawl of more sites than its memory has room for goes on: it takes no new sites until the
+    loaded ones have made room, but for *least* sites. Hosts that rest may rest for hours, and sites
+    that have failed wait: they delay no other site, and their files come on top.
     """
 
     most: int
     least: int
     engine: Engine
-    comes_out: Callable[[str], object]
-    rests: Callable[[str], object]
+    parked: ParkedRequests
     waiting: Container[SiteState]
 
     def __post_init__(self) -> None:
@@ -131,9 +131,10 @@ class SiteRecords:
             if origins is None:
                 origins = {_origin_of(each.url) for each in self.engine.active}
             name = str(state.site)
-            is_soon_free = name in origins or self.comes_out(name)
-            if is_soon_free or state in self.waiting or self.rests(state.site.host):
-                is_used = is_used or bool(is_soon_free)
+            is_soon_free = name in origins or self.parked.comes_out(name)
+            is_needed = state in self.waiting or self.parked.waiting_in(state.site.host)
+            if is_soon_free or is_needed:
+                is_used = is_used or is_soon_free
                 self._loaded.move_to_end(state)
             else:
                 self._unload(state)

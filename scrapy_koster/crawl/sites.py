@@ -13,14 +13,13 @@ Two events end waits, too: the crawl has had no other work for KOSTER_IDLE_LIMIT
 closes. ``Sites`` ends the waits at once. Then a task without waiting requests ends.
 """
 
-from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from scrapy import Request
 from scrapy.utils.asyncio import CallLaterResult
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import TIMER_MOST_SECS, Clock
@@ -34,6 +33,7 @@ from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import SiteState, Waiting
+from scrapy_koster.crawl.tasks import Tasks
 from scrapy_koster.protocol.access import FetchFailure, last_copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import (
@@ -42,7 +42,6 @@ from scrapy_koster.protocol.step import (
     Obey,
     Refuse,
     Settled,
-    Step,
     closed,
     given_up,
     step_between,
@@ -72,7 +71,8 @@ class Sites:
     def __post_init__(self) -> None:
         """Begin without waits."""
         self.in_place.when_closing(self._refuse_in_place)
-        self._tasks: set[Deferred[None]] = set()
+        self.current_step = self.retriever.current_step
+        self._tasks = Tasks(self.retriever.crawler)
         self._idle_timer: CallLaterResult | None = None
         self.is_interactive = False
         """Whether a command fetches a page for a waiting person."""
@@ -80,11 +80,7 @@ class Sites:
 
     def open(self) -> None:
         """Begin to open the storage, so that the first attempt need not wait for it."""
-        self._begin(self.retriever.store.open())
-
-    def current_step(self, state: SiteState) -> Step:
-        """Return the step for a request to the site now."""
-        return state.take_step(now=self.clock.epoch(), policy=self.config.policy)
+        self._tasks.begin(self.retriever.store.open())
 
     # Requests begin to wait.
 
@@ -135,7 +131,7 @@ class Sites:
         if served is None:
             self.served[state] = waiting
             self.ahead.begins(state)
-            self._begin(self._serve(state, waiting))
+            self._tasks.begin(self._serve(state, waiting))
         elif self.is_idle_over:
             self._end_waits(state, waiting)
 
@@ -155,14 +151,9 @@ class Sites:
 
     # The task of a site.
 
-    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        task = deferred_from_coro(coroutine)
-        self._tasks.add(task)
-        task.addBoth(lambda _: self._tasks.discard(task))
-
     def _resume(self, state: SiteState, waiting: Waiting) -> None:
         waiting.timer = None
-        self._begin(self._serve(state, waiting))
+        self._tasks.begin(self._serve(state, waiting))
 
     async def _serve(self, state: SiteState, waiting: Waiting) -> None:
         """Ask the site until no request waits, or until the next attempt is not due yet."""
@@ -307,11 +298,8 @@ class Sites:
         self._refuse_in_place()
         self.ahead.close()
         self.retriever.limiter.close()
-        tasks = list(self._tasks)
-        for task in tasks:  # only once: a cancelled task still releases its claim
-            task.cancel()
-        for task in tasks:
-            await maybe_deferred_to_future(task)
+        self._tasks.cancel()  # only once: a cancelled task still releases its claim
+        await self._tasks.ended()
         for state, waiting in list(self.served.items()):  # or the task never began
             self._end_service(state, waiting)
         await self.pacer.closed()

@@ -12,7 +12,7 @@ from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
+from scrapy_koster.crawl.storage_calls import StorageCalls
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.memory import MemoryStorage
 

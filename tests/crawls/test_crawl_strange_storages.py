@@ -55,7 +55,7 @@ async def obeyed(crawl: Crawl, server: Server, storage: Any) -> tuple[Any, str]:
     assert sorted(result.fetched) == sorted(url for url in urls if "secret" not in url)
     assert sorted(url for url, _ in result.refused) == [url for url in sorted(urls) if "sec" in url]
     assert all("/secret" not in site.pages_asked for site in sites)
-    [line] = result.logged(logging.WARNING, "scrapy_koster.crawl.fetching.storage_calls")
+    [line] = result.logged(logging.WARNING, "scrapy_koster.crawl.storage_calls")
     assert result.stats["koster/storage/error"] >= 1
     return result, line
 

@@ -34,7 +34,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.clock import Clock, Instant
-from scrapy_koster.crawl.fetching.threads import Threads
+from scrapy_koster.crawl.threads import Threads
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _CRAWL = "scrapy_koster.crawl"
 _LOOKS_UP = "fetching.fetcher"
-TOKENS = ("fetching.storage_calls",)
+TOKENS = ("storage_calls",)
 """The modules that name a process by chance."""
 
 
@@ -95,7 +95,7 @@ def machine() -> Iterator[Machine]:
         time = SimpleNamespace(monotonic=simulated.now, time=simulated.now)
         stack.enter_context(patch("scrapy.utils.asyncio.time", time))
         stack.enter_context(patch("scrapy.core.engine.Scraper", Scraper))
-        threads = patch(f"{_CRAWL}.fetching.storage_calls.Threads", SimulatedThreads)
+        threads = patch(f"{_CRAWL}.storage_calls.Threads", SimulatedThreads)
         stack.enter_context(threads)
         stack.enter_context(patch("threading.Thread.start", _no_thread))
         for logger in loggers:

@@ -15,8 +15,8 @@ from twisted.internet.defer import Deferred
 
 import scrapy_koster.crawl
 from scrapy_koster.crawl.enforcement import Enforcement
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.sites import Sites
+from scrapy_koster.crawl.storage_calls import StorageCalls
 from scrapy_koster.protocol.access import FetchFailure
 from scrapy_koster.protocol.step import waits
 from simulation.__main__ import told

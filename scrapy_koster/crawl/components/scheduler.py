@@ -188,7 +188,6 @@ class DeferringScheduler(BaseScheduler):
             is_over = sites.is_idle_over and not sites.is_retrieving()
             if not (self._parked.is_kept and is_over):
                 raise DontCloseSpider
-        if self._parked:
             raise CloseSpider("robotstxt_waiting")
 
     def enqueue_request(self, request: Request) -> bool:

@@ -11,7 +11,7 @@ loaded files, whose requests can come out, fill the memory.
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sized
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 
 from scrapy.utils.asyncio import CallLaterResult
@@ -27,6 +27,49 @@ FETCH_YOUNG_SECS = 1.0
 _FETCHES_MAX = 1000
 
 
+class Young:
+    """Sites or fetches that have begun within the last *secs* seconds, at most *most* of them."""
+
+    def __init__(
+        self, clock: Clock, secs: float, most: int, has_room: Callable[[], object]
+    ) -> None:
+        """*has_room* is called when there is room again after a while without."""
+        self._clock, self._secs, self._most, self._has_room = clock, secs, most, has_room
+        self._began: dict[object, Instant] = {}
+        """When each has begun, the oldest first. The old ones are removed by ``is_full``."""
+        self._timer: CallLaterResult | None = None
+
+    def begins(self, each: object) -> None:
+        """Count *each* from now on."""
+        self._began[each] = self._clock.now()
+
+    def ends(self, each: object) -> None:
+        """Stop counting *each*, if it is still young."""
+        self._began.pop(each, None)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another one."""
+        while len(self._began) >= self._most:
+            each, began = next(iter(self._began.items()))
+            if (left_secs := began + self._secs - self._clock.now()) > 0:
+                if self._timer is None:
+                    self._timer = self._clock.call_later(left_secs, self._time_is_over)
+                return True
+            del self._began[each]
+        return False
+
+    def _time_is_over(self) -> None:
+        self._timer = None
+        self._has_room()
+
+    def close(self) -> None:
+        """Forget all, and stop the timer."""
+        self._began.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+
 @dataclass(eq=False)
 class LookaheadLimit:
     """Limits the number of sites that wait for a robots.txt."""
@@ -40,46 +83,22 @@ class LookaheadLimit:
     waiting_limit: int
     waiting: Sized
     """The sites that wait."""
-    _young: dict[SiteState, Instant] = field(default_factory=dict, init=False)
-    """Young sites, the oldest first, with the time when their wait began.
 
-    If the limit is reached, ``is_full`` removes sites that are no longer young.
-    """
-    _timer: CallLaterResult | None = field(default=None, init=False)
+    def __post_init__(self) -> None:
+        """Begin without sites."""
+        self._young = Young(self.clock, YOUNG_SECS, self.young_limit, self.has_room)
+        self.ends, self.close = self._young.ends, self._young.close
 
     def begins(self, state: SiteState) -> None:
         """Count the site as young, unless it has failed."""
         if not isinstance(state.known, FetchFailure):
-            self._young[state] = self.clock.now()
-
-    def ends(self, state: SiteState) -> None:
-        """Stop counting the site as young: it has been asked."""
-        self._young.pop(state, None)
+            self._young.begins(state)
 
     @property
     def is_full(self) -> bool:
         """Whether the scheduler has to stop looking for new sites."""
-        left_secs = 0.0
-        while len(self._young) >= self.young_limit and left_secs <= 0:
-            state, since = next(iter(self._young.items()))
-            left_secs = since + YOUNG_SECS - self.clock.now()
-            if left_secs <= 0:
-                del self._young[state]
-            elif self._timer is None:
-                self._timer = self.clock.call_later(left_secs, self._time_is_over)
-        is_full = left_secs > 0 or len(self.waiting) >= self.waiting_limit
+        is_full = self._young.is_full or len(self.waiting) >= self.waiting_limit
         return is_full or not self.has_memory()
-
-    def _time_is_over(self) -> None:
-        self._timer = None
-        if not self.is_full:
-            self.has_room()
-
-    def close(self) -> None:
-        """Forget the young sites, and stop the timer."""
-        self._young.clear()
-        if self._timer is not None:
-            self._timer.cancel()
 
 
 class FetchLimiter:
@@ -91,17 +110,15 @@ class FetchLimiter:
     """
 
     def __init__(self, clock: Clock, young: int, most: int) -> None:
-        self._clock = clock
-        self._young_limit, self._limit = young, most
+        self._young = Young(clock, FETCH_YOUNG_SECS, young, self._begin_next)
+        self.close = self._young.close
+        self._limit = most
         self._limits = {True: max(1, most // 4), False: max(1, most - most // 4)}
         self._running: Counter[bool] = Counter()
         """The number of running fetches, by whether the site has failed."""
-        self._young: dict[object, Instant] = {}
-        """Fetches with the time when they began, the oldest first. Removed late."""
         self._lines: dict[bool, deque[tuple[int, Deferred[None]]]] = {True: deque(), False: deque()}
         """The waiting fetches in their order, by whether the site has failed."""
         self._order = count()
-        self._timer: CallLaterResult | None = None
 
     @asynccontextmanager
     async def fetching(self, state: SiteState) -> AsyncIterator[None]:
@@ -116,42 +133,23 @@ class FetchLimiter:
             yield
         finally:
             self._running[has_failed] -= 1
-            self._young.pop(turn, None)
+            self._young.ends(turn)
             self._begin_next()
 
     def _begin_next(self) -> None:
-        while self._has_room() and (has_failed := self._next_line()) is not None:
+        while (has_failed := self._next_line()) is not None and not self._young.is_full:
             self._running[has_failed] += 1
             _, turn = self._lines[has_failed].popleft()
-            self._young[turn] = self._clock.now()
+            self._young.begins(turn)
             turn.callback(None)
 
     def _next_line(self) -> bool | None:
         """Return which line has the next fetch, or None if no fetch may begin."""
+        if self._running.total() >= self._limit:
+            return None
         room = [each for each, most in self._limits.items() if self._running[each] < most]
         waiting = [each for each in room if self._lines[each]]
         return min(waiting, key=lambda each: self._lines[each][0], default=None)
-
-    def _has_room(self) -> bool:
-        """Return whether a fetch may begin. If all are young, look again when one is older."""
-        now = self._clock.now()
-        while len(self._young) >= self._young_limit:
-            turn, began = next(iter(self._young.items()))
-            if (left_secs := began + FETCH_YOUNG_SECS - now) > 0:
-                if self._timer is None and any(self._lines.values()):
-                    self._timer = self._clock.call_later(left_secs, self._look)
-                return False
-            del self._young[turn]
-        return self._running.total() < self._limit
-
-    def _look(self) -> None:
-        self._timer = None
-        self._begin_next()
-
-    def close(self) -> None:
-        """Stop the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
 
 
 def socket_limit() -> int:

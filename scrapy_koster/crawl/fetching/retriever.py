@@ -1,6 +1,6 @@
 """Retrieves the robots.txt of sites: from the storage first, then from the site."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,11 +19,12 @@ from scrapy_koster.crawl.engine.private import CANCELLED, Engine
 from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import CLAIM_SPARE_SECS, Fetcher
 from scrapy_koster.crawl.fetching.lookahead import FetchLimiter
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.announcer import Announcer
+from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import Facts, SiteState, Waiting
+from scrapy_koster.crawl.storage_calls import StorageCalls
 from scrapy_koster.protocol.access import (
     Answer,
     CachedRobots,
@@ -69,15 +70,7 @@ class Retriever:
     store: StorageCalls
     records: SiteRecords
     limiter: FetchLimiter
-    acquire_turn: Callable[[SiteState, Callable[[], Awaitable[object]]], Awaitable[object]]
-    """Waits for the turn of a site's host, before each claim. May call the function first."""
-    end_turn: Callable[[SiteState], object]
-    """Ends a turn that was not used."""
-    record_visit: Callable[[SiteState, CacheEntry], Awaitable[CacheEntry]]
-    """Records a visit, if necessary, before the result of a fetch is stored.
-
-    Returns the result, maybe with a longer life.
-    """
+    pacer: Pacer
     archiver: Archiver | None
     robot: Robot
 
@@ -126,15 +119,15 @@ class Retriever:
         began, lease_left, page = self.clock.epoch(), 0.0, waiting.template_request
 
         def goes_on() -> object:
-            is_asking = isinstance(self._step(state), Ask)
+            is_asking = isinstance(self.current_step(state), Ask)
             return is_asking and is_awaited() and not self.engine.is_closing
 
         while goes_on():
             if lease_left:
                 await self.clock.sleep(_CLAIM_POLL_SECS * (0.5 + self.chance()))
-            await self.acquire_turn(state, partial(self.take_last, state, page))
+            load = partial(self.take_last, state, page)
             try:
-                async with self.limiter.fetching(state):
+                async with self.pacer.turn(state, load), self.limiter.fetching(state):
                     # Claim after the wait for the limiter, or the claim could expire meanwhile.
                     if goes_on():
                         lease_left = await self._claimed(state, page)
@@ -148,7 +141,6 @@ class Retriever:
                 waiting.is_fetching = False
             finally:
                 # Has an effect only if no result was stored, because ``put`` ends the claim.
-                self.end_turn(state)
                 await self.store.release(state.site)
 
     async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
@@ -158,7 +150,7 @@ class Retriever:
         result = await self.fetcher.fetch(state.site, page, stale)
         if self.engine.is_closing:
             return
-        known = await self.record_visit(state, self._after(result, state.known, began))
+        known = await self.pacer.on_fetched(state, self._after(result, state.known, began))
         if self.archiver is not None:
             now, exchanges = self.clock.epoch(), result.exchanges
             attempt = Attempt(state.site, known, Source.FETCHED.value, now, exchanges, stale)
@@ -191,7 +183,7 @@ class Retriever:
         is_first = state.known is None
         claimed = await self.store.claim(state.site, secs=secs, unless_known=is_first)
         await self._take_stored(state, claimed.known, page)
-        if is_first and claimed.known is not None and isinstance(self._step(state), Ask):
+        if is_first and claimed.known is not None and isinstance(self.current_step(state), Ask):
             # The storage has a copy or failure, so the first call claimed nothing. But the copy or
             # failure does not settle the site.
             claimed = await self.store.claim(state.site, secs=secs, unless_known=False)
@@ -200,7 +192,8 @@ class Retriever:
             self.crawler.stats.inc_value("koster/storage/miss")
         return claimed.lease_left
 
-    def _step(self, state: SiteState) -> Step:
+    def current_step(self, state: SiteState) -> Step:
+        """Return the step for a request to the site now."""
         return state.take_step(now=self.clock.epoch(), policy=self.config.policy)
 
     def _after(
@@ -236,7 +229,7 @@ class Retriever:
             known = self.archiver.archive(Attempt(state.site, known, source.value, now))
         facts = await self._read(state, known, page)
         self.records.learn(state, facts._replace(source=source))
-        if not isinstance(step := self._step(state), Ask):
+        if not isinstance(step := self.current_step(state), Ask):
             self.announcer.log_retrieved(state.site, step.copy if isinstance(step, Obey) else known)
 
     async def _read(self, state: SiteState, known: CacheEntry, page: Request) -> Facts:

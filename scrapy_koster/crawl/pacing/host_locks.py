@@ -16,22 +16,22 @@ lock on.
 
 import sys
 from collections import OrderedDict
-from collections.abc import Coroutine
 from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, clock_of
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.in_place import InPlace
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.host import PARKED, Host, Visitor
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
+from scrapy_koster.crawl.storage_calls import StorageCalls
+from scrapy_koster.crawl.tasks import Tasks
 
 LEASE_SECS = 20.0
 """After this time and a gap, the lock of a process that does not renew it ends."""
@@ -63,7 +63,8 @@ class HostLocks:
         """Hosts that are locked, or being locked, for a parked request that is not out yet."""
         self._unsent: dict[Request, Host] = {}
         """Requests that the lock of a host was taken for, until they leave the downloader."""
-        self._tasks: set[Deferred[Any]] = set()
+        self._tasks = Tasks(crawler)
+        self.begin = self._tasks.begin
         self._waiting = 0
         """The number of requests that wait in place."""
         self._prune_at = _HOSTS
@@ -276,12 +277,6 @@ class HostLocks:
         self._coming.pop(host, None)
         host.wake()
 
-    def begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Run *coroutine*. ``closed`` waits for its end."""
-        task = deferred_from_coro(coroutine)
-        self._tasks.add(task)
-        task.addBoth(lambda _: self._tasks.discard(task))
-
     # The end.
 
     def close(self) -> None:
@@ -295,5 +290,4 @@ class HostLocks:
     async def closed(self) -> None:
         """Close, and wait until the storage has been told of the ends of all visits."""
         self.close()
-        for task in list(self._tasks):
-            await maybe_deferred_to_future(task)
+        await self._tasks.ended()

@@ -20,7 +20,6 @@ from scrapy_koster.crawl.clock import LONG_AGO, clock_of
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.decision import decide
 from scrapy_koster.crawl.engine.private import Within, is_for_robots_txt
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.in_place import InPlace
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.delays import Delays
@@ -30,6 +29,7 @@ from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.states import SiteState
+from scrapy_koster.crawl.storage_calls import StorageCalls
 from scrapy_koster.protocol.access import CachedRobots, CacheEntry
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
@@ -188,11 +188,15 @@ class Pacer:
 
     # A robots.txt is a visit, too.
 
-    async def acquire_turn(self, state: SiteState, load: Callable[[], Awaitable[object]]) -> None:
-        """Wait for the lock to fetch a robots.txt, if its host has a delay.
+    @asynccontextmanager
+    async def turn(
+        self, state: SiteState, load: Callable[[], Awaitable[object]]
+    ) -> AsyncIterator[None]:
+        """Return the context of an attempt to fetch a robots.txt, which needs the lock of its host.
 
         The delay may be known from an expired copy, or from another site of the host. For an
-        unknown site, *load* loads the stored copy first: a valid copy needs no visit.
+        unknown site, *load* loads the stored copy first: a valid copy needs no visit. At the end, a
+        lock that was not used is handed on.
         """
         if (host := self._host_of(state.site.robots_url)) is not None:
             if state.known is None:
@@ -200,12 +204,11 @@ class Pacer:
             # The request with the lock may wait for this robots.txt.
             if isinstance(state.step, Ask) and not self._locks.takes(host, state.site):
                 await self.wait(host, state.site)
-
-    def end_turn(self, state: SiteState) -> None:
-        """Hand on the lock that ``acquire_turn`` has taken, if it was not used."""
-        host = self._locks.hosts.get(state.site.host)
-        if host is not None and host.visitor is state.site and not host.under_way:
-            self._locks.hand_on(host)
+        try:
+            yield
+        finally:
+            if host is not None and host.visitor is state.site and not host.under_way:
+                self._locks.hand_on(host)
 
     async def on_fetched(self, state: SiteState, known: CacheEntry) -> CacheEntry:
         """Return *known*. A copy of a host with a delay is made fresh for ten visits or more.

@@ -41,7 +41,7 @@ class ParkedRequests:
     No request is parked before a scheduler calls ``open``.
     """
 
-    def __init__(self, crawler: Crawler, *, file: ParkedFile, engine: Engine) -> None:
+    def __init__(self, crawler: Crawler, file: ParkedFile, engine: Engine) -> None:
         self._engine = engine
         self._file = file
         self.is_resumed, self.failed_since = file.is_resumed, file.failed_since

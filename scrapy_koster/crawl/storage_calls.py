@@ -12,9 +12,9 @@ from scrapy.crawler import Crawler
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError, clock_of
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.threads import Threads
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import copies_of
+from scrapy_koster.crawl.threads import Threads
 from scrapy_koster.protocol.access import CacheEntry
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.site import Site
