@@ -47,7 +47,7 @@ class InPlace:
         requests = self.engine.hooks.in_place
         self._count += 1
         if request is not None:
-            requests[request] += 1
+            requests.add(request)
             self.engine.wake()  # there may be a free place
         if self._ticks is None:
             self._ticks = Ticks(self.clock, _CLOSE_POLL_SECS, self._look)
@@ -56,9 +56,7 @@ class InPlace:
         finally:
             self._count -= 1
             if request is not None:
-                requests[request] -= 1
-                if not requests[request]:
-                    del requests[request]
+                requests.discard(request)
             if not self._count and self._ticks is not None:
                 self._ticks.stop()
                 self._ticks = None

@@ -1,7 +1,6 @@
 """Access to undocumented parts of Scrapy 2.14 to 2.19."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -61,11 +60,8 @@ class SendingHooks:
     """Called when a request leaves the downloader. Set by the pacer."""
     are_called: bool = False
     """Whether the downloader of the crawl is ours, and calls these functions."""
-    in_place: Counter[Request] = field(default_factory=Counter)
-    """The requests that wait in place (``InPlace``), each with its number of waits.
-
-    A request can be downloaded twice at the same time.
-    """
+    in_place: set[Request] = field(default_factory=set)
+    """The requests that wait in place (``InPlace``)."""
     frees_places: bool = False
     """Whether these requests take up no CONCURRENT_REQUESTS slot. Set by KosterMiddleware."""
 
@@ -143,7 +139,7 @@ class Engine:
         """The requests that use a place of the downloader: in middlewares, in a slot, or sent."""
         if not self.hooks.frees_places:
             return self.active
-        return self.active - self.hooks.in_place.keys()
+        return self.active - self.hooks.in_place
 
     @property
     def active(self) -> set[Request]:

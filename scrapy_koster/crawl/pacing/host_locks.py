@@ -16,7 +16,8 @@ lock on.
 
 import sys
 from collections import OrderedDict
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -24,14 +25,19 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, clock_of
+from scrapy_koster.crawl.clock import LONG_AGO, TIMER_MOST_SECS, Instant, clock_of
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.in_place import InPlace
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pacing.host import PARKED, Host, Visitor
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.storage_calls import StorageCalls
 from scrapy_koster.crawl.tasks import Tasks
+from scrapy_koster.protocol.site import Site
+
+Visitor: TypeAlias = Request | Site
+"""A request for a page, or a site whose robots.txt is fetched."""
+PARKED = object()
+"""The visitor of a lock that is taken for the next parked request."""
 
 LEASE_SECS = 20.0
 """After this time and a gap, the lock of a process that does not renew it ends."""
@@ -42,6 +48,39 @@ _HOSTS = 10_000
 # The share of the scraper's room that waiting requests may take.
 _SHARE_MOST = 0.5
 _DROPPED = "Dropping requests: %(reason)s. koster/crawl_delay/dropped counts such requests"
+
+
+@dataclass(eq=False, slots=True)
+class Host:
+    """A host that requests a delay, and the lock of this process on the host."""
+
+    name: str
+    rest_until: Instant
+    """The end of the gap after the last visit, as far as this process knows."""
+    gap: float = 0.0
+    """Seconds between two visits: the longest delay in this crawl, or a longer DOWNLOAD_DELAY."""
+    lock_until: Instant = LONG_AGO
+    """The end of the lease. ``LONG_AGO`` without the lock."""
+    visitor: object | None = None
+    """The visitor with the lock, or None. ``PARKED``: the next parked request that comes out."""
+    under_way: bool = False
+    """Whether the visitor with the lock is being sent."""
+    is_served: bool = False
+    """Whether a task serves the requests that wait for the host."""
+    event: Deferred[None] = field(default_factory=Deferred)
+    """What the task waits for. It looks at the host again when this fires."""
+    waiters: OrderedDict[Deferred[bool], Visitor] = field(default_factory=OrderedDict)
+    """The visitors that wait in place, by the Deferred of the wait."""
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether this process has the lock, perhaps with a lease that is over."""
+        return self.lock_until != LONG_AGO
+
+    def wake(self) -> None:
+        """Have the task look at the host."""
+        if not self.event.called:
+            self.event.callback(None)
 
 
 class HostLocks:
@@ -166,24 +205,21 @@ class HostLocks:
 
     async def _serve(self, host: Host) -> None:
         try:
-            await self._serve_while_awaited(host)
+            while self.is_awaited(host) and not self._engine.is_closing:
+                secs = host.rest_until - self._clock.now()
+                if secs > 0:
+                    await self._pause(host, secs)
+                    self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
+                elif host.waiters or host in self._coming:
+                    await self._lock(host)
+                    self._coming.pop(host, None)
+                else:
+                    self._ready[host] = None
+                    self._engine.wake()
+                    await self._pause(host, TIMER_MOST_SECS)
+                    self._ready.pop(host, None)
         finally:
             host.is_served = False
-
-    async def _serve_while_awaited(self, host: Host) -> None:
-        while self.is_awaited(host) and not self._engine.is_closing:
-            secs = host.rest_until - self._clock.now()
-            if secs > 0:
-                await self._pause(host, secs)
-                self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
-            elif host.waiters or host in self._coming:
-                await self._lock(host)
-                self._coming.pop(host, None)
-            else:
-                self._ready[host] = None
-                self._engine.wake()
-                await self._pause(host, TIMER_MOST_SECS)
-                self._ready.pop(host, None)
 
     async def _pause(self, host: Host, secs: float) -> None:
         """Wait for *secs*, or until ``host.wake`` is called."""
