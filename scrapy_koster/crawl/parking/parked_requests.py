@@ -14,7 +14,7 @@ from scrapy_koster.crawl.parking.parked_file import ParkedFile, Place
 from scrapy_koster.crawl.parking.redis_queues import RedisQueues
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import FetchFailure
-from scrapy_koster.protocol.step import Refuse, Step, waits
+from scrapy_koster.protocol.step import Refuse, Settled
 
 
 @dataclass(eq=False, slots=True)
@@ -138,17 +138,16 @@ class ParkedRequests:
 
     # Requests come out.
 
-    def release(self, state: SiteState, step: Step, *, is_kept: bool) -> None:
-        """Let the requests of a site out if *step* decides them. With Refuse they are refused.
+    def release(self, state: SiteState, step: Settled, *, is_kept: bool) -> None:
+        """Let the requests of a site out, which *step* decides. With Refuse they are refused.
 
         If *is_kept*, only requests come out that could not be written to the file in the JOBDIR,
         and none without a JOBDIR.
         """
-        if not (waits(step) or isinstance(step, Refuse)):
-            self._file.recovered(str(state.site))
-        if not waits(step):
-            name = self._unwritten_of(str(state.site)) if is_kept else str(state.site)
-            self.let_out(name, step.failure if isinstance(step, Refuse) else None)
+        site, failure = str(state.site), step.failure if isinstance(step, Refuse) else None
+        if failure is None:
+            self._file.recovered(site)
+        self.let_out(self._unwritten_of(site) if is_kept else site, failure)
         if self.is_open:
             self._engine.wake()
 
