@@ -143,7 +143,8 @@ class Blocking:
 
     def process_item(self, item: Any) -> Any:
         self.count += 1
-        if self.count % 5 == 0:
+        if self.count % 5 == 0 and TOLD["block"]:
+            tell("blocks", until=time.time() + TOLD["block"])
             time.sleep(TOLD["block"])
         return item
 

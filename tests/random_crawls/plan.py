@@ -288,6 +288,8 @@ def _again(plan: Plan, chance: Random) -> None:
 
 def _full(plan: Plan, chance: Random) -> None:
     plan.storage = "sqlite"
+    limit = "KOSTER_DEFER_LIMIT_SECS"  # for so long no host with a delay is visited
+    plan.settings[limit] = min(plan.settings[limit], 6)
     plan.runs = [Run(event="disk is full", after=chance.choice((0.0, 0.3)))]
     for page in plan.pages:
         page.pictures = []
