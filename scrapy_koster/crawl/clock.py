@@ -20,7 +20,7 @@ from scrapy_koster.crawl.engine.private import per_crawler
 Instant = float
 """A time of the monotonic clock, in seconds. Not comparable with seconds since the epoch."""
 
-_MOMENT_SECS = 0.1
+_STEPS = 20
 _T = TypeVar("_T")
 
 TIMER_MOST_SECS = 86400.0
@@ -58,20 +58,22 @@ class Clock:
     async def within(self, secs: float, awaited: Awaitable[_T]) -> _T:
         """Return the result of *awaited*. After *secs*, cancel *awaited* and raise LateError.
 
-        If the process was suspended, the timer may fire before the loop reads a result that has
-        arrived. So *awaited* is cancelled a tenth of a second after the timer.
+        Time in which this process is blocked or suspended hardly counts: a result may have arrived,
+        and the loop has not read it. So the limit is the sum of short timers, and the loop reads
+        between them.
         """
         running: Deferred[_T] = deferred_from_coro(awaited)
         late = []
 
-        def end() -> None:
-            late.append(True)
-            running.cancel()
+        def step(left: int) -> None:
+            if left:
+                timers.append(self.call_later(secs / _STEPS, step, left - 1))
+            else:
+                late.append(True)
+                running.cancel()
 
-        def over() -> None:
-            timers.append(self.call_later(_MOMENT_SECS, end))
-
-        timers = [self.call_later(secs, over)]
+        timers: list[CallLaterResult] = []
+        step(_STEPS)
         try:
             return await maybe_deferred_to_future(running)
         finally:

@@ -80,7 +80,7 @@ def test_it_is_asked_for_by_itself() -> None:
     """Switches of pages have no effect on it: see test_crawl_fetch.py."""
     request = asked(Request("http://fict.org/page", cookies={"a": "b"}), KOSTER_TIMEOUT_SECS=9)
     assert request.meta["koster_robotstxt"]
-    assert request.meta["download_timeout"] == 10.0
+    assert request.meta["download_timeout"] == 90.0
     assert (request.url, request.method, request.dont_filter) == (URL, "GET", True)
     assert request.callback is NO_CALLBACK
 

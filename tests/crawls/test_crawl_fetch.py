@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
 from ipaddress import ip_address
 from typing import Any
@@ -295,6 +296,34 @@ async def test_the_timeout_is_its_own(crawl: Crawl, server: Server, answer: Hand
     assert site.pages_asked == []
     assert result.stats[f"robotstxt/exception_count/{DownloadTimeoutError}"] == 1
     assert "no answer within 0.5 s)" in str(result.refused[0][1])
+
+
+class Blocking:
+    """Blocks the loop when a piece of a robots.txt has arrived."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.count = 0
+        crawler.signals.connect(self.received, scrapy.signals.bytes_received)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Blocking:
+        return cls(crawler)
+
+    def received(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt") and self.count < 8:
+            self.count += 1
+            time.sleep(0.2)
+
+
+@pytest.mark.real_time
+async def test_time_in_which_the_loop_is_blocked_is_not_the_time_of_the_site(
+    crawl: Crawl, server: Server
+) -> None:
+    """The file arrives at once, and the loop needs three times the time limit to read it."""
+    site = server.site()
+    site.robots = RULES + "#\n" * 250_000
+    settings = {**STALLED, "EXTENSIONS": {Blocking: 1}}
+    assert obeyed(await crawl_site(crawl, site, settings=settings), site)
 
 
 # Redirects.

@@ -38,7 +38,7 @@ SOON = {
 # When a crawl has nothing else to do.
 
 
-@pytest.mark.parametrize("host", ["nosuch-host.invalid", "{{host}}", "256.1.1.1", "a+b.x"])
+@pytest.mark.parametrize("host", ["nosuch.invalid", "{{host}}", "256.1.1.1", "a+b.x", "a..b"])
 async def test_a_host_that_does_not_exist_is_given_up_at_once(
     crawl: Crawl, server: Server, host: str
 ) -> None:
@@ -51,6 +51,8 @@ async def test_a_host_that_does_not_exist_is_given_up_at_once(
     assert all(isinstance(error, RobotsUnavailable) for _, error in result.refused)
     assert result.seconds < 30
     assert result.finish_reason == "finished"
+    is_sent = ".." not in host  # such a name cannot be looked up
+    assert result.stats["robotstxt/request_count"] == 1 + is_sent
     [said] = [each for each in result.logged(logging.INFO) if each.startswith("Giving up")]
     assert f"http://{host}:" in said.replace(": its", ":")
 

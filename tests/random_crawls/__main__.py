@@ -7,7 +7,6 @@ import asyncio
 import json
 import sys
 import time
-from collections import Counter
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
@@ -57,17 +56,15 @@ async def one(seed: int, forks: Forks, *, told: bool = False) -> list[str]:
 
 async def many(seeds: list[int], forks: Forks, jobs: int) -> bool:
     """Run these seeds, so many at a time, and return whether one broke."""
-    places, kinds, broken = asyncio.Semaphore(jobs), Counter[str](), list[int]()
+    places, broken = asyncio.Semaphore(jobs), list[int]()
 
     async def run(seed: int) -> None:
         async with places:
-            if found := await one(seed, forks):
+            if await one(seed, forks):
                 broken.append(seed)
-                kinds.update({line.split(":")[0] for line in found})
 
     await asyncio.gather(*map(run, seeds))
     print(f"{len(broken)} of {len(seeds)} seeds broke:", *sorted(broken))
-    print(*(f"    {count} {kind}" for kind, count in kinds.most_common()), sep="\n")
     return bool(broken)
 
 

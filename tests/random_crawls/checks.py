@@ -117,7 +117,7 @@ def nothing_forbidden(course: Course, oracle: Oracle) -> Iterator[str]:
             yield f"{_place(visit)} was fetched"
         elif visit.page >= 0 and life:
             age = visit.at - read[visit.site]
-            age -= course.starved(visit.run, read[visit.site], visit.at) + course.plan.block
+            age -= course.starved(visit.run, read[visit.site], visit.at)
             if age > life + 2:
                 yield f"{_place(visit)} was fetched by a copy that has expired {age:.1f} s ago"
 
@@ -246,7 +246,7 @@ def no_pause(course: Course, oracle: Oracle) -> Iterator[str]:
     """While a page of a healthy site is known and not fetched, the server has work."""
     plan = course.plan
     in_place = any(page.pictures or page.inner for page in plan.pages)
-    longest = PAUSE_SECS + 2 * plan.block + (TIMEOUT_SECS if in_place else 0)
+    longest = PAUSE_SECS + (TIMEOUT_SECS if in_place else 0)
     steady = {site.number for site in plan.sites if not (site.delay or site.fails or site.life)}
     pages = {page for page in oracle.must if plan.pages[page].site in steady}
     for run in oracle.whole_runs():

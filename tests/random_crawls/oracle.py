@@ -86,9 +86,10 @@ class Oracle:
             count += 1
         if site.life:
             count += int(secs / site.life) + 1
-        if "KOSTER_MEMORY_SITES" in self._settings and self.plan.storage == "memory":
+        if "KOSTER_MEMORY_BYTES" in self._settings and self.plan.storage == "memory":
             # A request may come after its site has left the memory, which is the storage.
-            count += sum(1 + page.fails for page in self.plan.pages if page.site == site.number)
+            pages = [page for page in self.plan.pages if page.site == site.number]
+            count += sum(3 if page.status >= 500 else 1 + page.fails for page in pages)
         return count * (2 if site.robots == "reset" else 1)  # some handlers send it twice
 
     def bound_secs(self, number: int) -> float:
@@ -102,6 +103,8 @@ class Oracle:
         work = sum(page.secs * (1 + page.fails) for page in plan.pages)
         work = work / plan.settings["CONCURRENT_REQUESTS"] + plan.block * len(plan.pages) / 5
         waits = 4 * TIMEOUT_SECS + 3 * self._settings["KOSTER_IDLE_LIMIT_SECS"]
+        if run.event == "disk is full":
+            waits += self._settings["KOSTER_DEFER_LIMIT_SECS"]
         return float(START_SECS + 1.5 * max(host.values()) + 2 * work + waits)
 
     def whole_runs(self) -> Iterator[int]:

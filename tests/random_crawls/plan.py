@@ -288,6 +288,8 @@ def _again(plan: Plan, chance: Random) -> None:
 
 def _full(plan: Plan, chance: Random) -> None:
     plan.storage = "sqlite"
+    limit = "KOSTER_DEFER_LIMIT_SECS"  # for so long no host with a delay is visited
+    plan.settings[limit] = min(plan.settings[limit], 6)
     plan.runs = [Run(event="disk is full", after=chance.choice((0.0, 0.3)))]
     for page in plan.pages:
         page.pictures = []
@@ -335,7 +337,7 @@ def _room(plan: Plan, chance: Random) -> None:
         page.secs = 0.2
     room = count // chance.choice((3, 6, 10))
     plan.storage = chance.choice(("memory", "sqlite"))
-    plan.settings |= {"KOSTER_MEMORY_SITES": room, "KOSTER_MEMORY_BYTES": room * 200}
+    plan.settings["KOSTER_MEMORY_BYTES"] = room * 200
     plan.settings["CONCURRENT_REQUESTS"] = chance.choice((8, 16))
 
 

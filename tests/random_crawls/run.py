@@ -152,13 +152,16 @@ class Course:
         return self.web.visits
 
     def starved(self, run: int, begin: float, end: float) -> float:
-        """Return how long the processes of a run could not run between these times, at most."""
+        """Return how long the processes of a run could not run, or blocked, at most."""
         found = 0.0
         for worker in self.workers:
             if worker.run == run:
                 inside = [waited for at, _, waited in worker.looks if at <= end + LOOK_SECS]
                 before = [waited for at, _, waited in worker.looks if at <= begin - LOOK_SECS]
                 found += inside[-1] - max(before, default=0.0)
+                for event in worker.events:
+                    if event["event"] == "blocks":
+                        found += max(0.0, min(event["until"], end) - max(event["at"], begin))
         return found
 
 

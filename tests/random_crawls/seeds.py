@@ -16,5 +16,6 @@ BROKE = {
     62: "gaps in a fleet were short while an event loop was blocked",
     84: "a robots.txt was fetched after Ctrl-C",
     81: "more sites than the memory has room for: the crawl never ended",
+    20261128189: "answers that had arrived counted as time-outs: large files blocked the loop",
 }
 """Seeds that broke, and why: run with those of the day. They are of the draws of plan.py today."""

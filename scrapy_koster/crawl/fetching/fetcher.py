@@ -27,6 +27,7 @@ from scrapy_koster.crawl.fetching.transfer import Transfer, count_bytes
 from scrapy_koster.protocol.access import Answer, CachedRobots, NoAnswer, redirect_target
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.site import Site
+from scrapy_koster.signals import robots_requested
 
 # The codes of a resolver that has answered: the name does not exist, or has no address. The code of
 # a resolver that fails is not in this set.
@@ -97,7 +98,6 @@ class Fetcher:
         IgnoreRequest if the crawl closes during the wait. An error in ``_DEFECTS`` is raised: a
         middleware, a download handler or this package has a defect, and the site has not failed.
         """
-        self.crawler.stats.inc_value("robotstxt/request_count")
         try:
             # If a label is empty, too long, or invalid in IDNA, Twisted's resolver raises an error
             # in a thread, and never calls back.
@@ -108,6 +108,8 @@ class Fetcher:
         async with AsyncExitStack() as visit:
             if turn := self.visit(site, site.robots_url):
                 await self.clock.within(CLAIM_SPARE_SECS / 2, visit.enter_async_context(turn))
+            self.crawler.stats.inc_value("robotstxt/request_count")
+            self.crawler.signals.send_catch_log(robots_requested, site=site)
             transfer = Transfer(self.crawler, self.config, page, stale)
             secs = self.config.timeout_secs
             try:

@@ -145,7 +145,6 @@ class Retriever:
 
     async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
         """Fetch the robots.txt, store the result, and replace the facts about the site."""
-        self.announcer.send(signals.robots_requested, site=state.site)
         stale = last_copy(state.known)
         result = await self.fetcher.fetch(state.site, page, stale)
         if self.engine.is_closing:

@@ -219,7 +219,7 @@ def _meta(page: Request, config: Config) -> dict[str, Any]:
         "dont_cache": True,
         "handle_httpstatus_all": True,
         "autothrottle_dont_adjust_delay": True,
-        "download_timeout": config.timeout_secs + 1,  # the fetcher ends the fetch earlier
+        "download_timeout": 10 * config.timeout_secs,  # the fetcher ends the fetch earlier
         "download_maxsize": 0,
         "download_warnsize": 0,
         "download_fail_on_dataloss": True,
