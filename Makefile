@@ -28,7 +28,7 @@ PYTHON ?= python3
 VENV ?= .venv
 SCRAPY ?= scrapy
 JOBS ?= 5
-WORKERS ?= 4
+WORKERS ?= 3
 
 # Each test that starts a Python would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -52,7 +52,7 @@ CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 # Where make can, it does not mix the lines of what runs at the same time.
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-# Two more than a small machine has cores: some tests wait for a process.
+# One more than a small machine has cores: some tests wait for a process.
 PARALLEL := --numprocesses=$(WORKERS) --dist=worksteal
 SHORT := not long and not timed
 UNITS := tests/audit tests/checker tests/crawl tests/protocol tests/report tests/storage

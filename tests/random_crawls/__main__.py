@@ -55,7 +55,10 @@ async def one(seed: int, forks: Forks, *, told: bool = False) -> list[str]:
 
 
 async def many(seeds: list[int], forks: Forks, jobs: int) -> bool:
-    """Run these seeds, so many at a time, and return whether one broke."""
+    """Run these seeds, so many at a time, and those that broke once more, one at a time.
+
+    Returns whether one broke twice.
+    """
     places, broken = asyncio.Semaphore(jobs), list[int]()
 
     async def run(seed: int) -> None:
@@ -65,7 +68,9 @@ async def many(seeds: list[int], forks: Forks, jobs: int) -> bool:
 
     await asyncio.gather(*map(run, seeds))
     print(f"{len(broken)} of {len(seeds)} seeds broke:", *sorted(broken))
-    return bool(broken)
+    twice = [seed for seed in sorted(broken) if await one(seed, forks)]
+    print(f"{len(twice)} of them broke twice:", *twice)
+    return bool(twice)
 
 
 def seeds_of(text: str) -> list[int]:
