@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -156,10 +157,23 @@ class Turning:
             request._set_url(TOLD["turned"][request.url])
 
 
+def known(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings without those of the memory that this scrapy-koster does not have."""
+    spec = find_spec("scrapy_koster")
+    assert spec is not None
+    assert spec.origin is not None
+    text = "".join(path.read_text("utf-8") for path in Path(spec.origin).parent.rglob("*.py"))
+    return {
+        name: value
+        for name, value in settings.items()
+        if not name.startswith("KOSTER_MEMORY") or f'"{name}"' in text
+    }
+
+
 def crawl() -> None:
     # As `scrapy crawl` does.
     kind = CrawlerProcess if "TWISTED_REACTOR" in TOLD["settings"] else AsyncCrawlerProcess
-    process = kind(TOLD["settings"])
+    process = kind(known(TOLD["settings"]))
     spiders = {"plain": Random, "crawl": Crawling, "sitemap": Mapped}
     crawler = process.create_crawler(spiders[TOLD["spider"]])
     process.crawl(crawler)

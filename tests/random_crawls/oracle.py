@@ -86,7 +86,7 @@ class Oracle:
             count += 1
         if site.life:
             count += int(secs / site.life) + 1
-        if "KOSTER_MEMORY_BYTES" in self._settings and self.plan.storage == "memory":
+        if "KOSTER_MEMORY_SITES" in self._settings and self.plan.storage == "memory":
             # A request may come after its site has left the memory, which is the storage.
             pages = [page for page in self.plan.pages if page.site == site.number]
             count += sum(3 if page.status >= 500 else 1 + page.fails for page in pages)

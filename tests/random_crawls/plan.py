@@ -337,7 +337,7 @@ def _room(plan: Plan, chance: Random) -> None:
         page.secs = 0.2
     room = count // chance.choice((3, 6, 10))
     plan.storage = chance.choice(("memory", "sqlite"))
-    plan.settings["KOSTER_MEMORY_BYTES"] = room * 200
+    plan.settings |= {"KOSTER_MEMORY_SITES": room, "KOSTER_MEMORY_BYTES": room * 200}
     plan.settings["CONCURRENT_REQUESTS"] = chance.choice((8, 16))
 
 
