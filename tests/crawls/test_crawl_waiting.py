@@ -215,7 +215,7 @@ async def test_pictures_that_too_many_wait_for_are_dropped_with_a_warning(
     stats: Any = running.crawler.stats
     await crawl.until(lambda: stats.get_value("koster/crawl_delay/dropped", 0) > 1, seconds=20)
     result = await running.stop()
-    [warning] = result.logged(logging.WARNING)
+    [warning] = result.logged(logging.WARNING, "scrapy_koster")
     assert "wait for the Crawl-delay of 127.0.0.2: half of SCRAPER_SLOT_MAX_ACTIVE_SIZE" in warning
 
 
