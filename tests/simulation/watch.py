@@ -244,7 +244,10 @@ class Watch:
             if idle > _IDLE_SECS and self._history.web.is_healthy(origin, since, self._now):
                 said = f"{entry.url} for {idle} s"
                 self.broken("nothing waits that could go", process, said)
-            silent = self._now - max(since, self._asked_at.get(origin, 0.0))
+            # Of a host with a delay, a robots.txt waits for its turn, as pages do.
+            visit = self._visits.get(origin)
+            visited = visit.ended if visit is not None and visit.delay else 0.0
+            silent = self._now - max(since, self._asked_at.get(origin, 0.0), visited)
             known = self._known(process, origin)
             is_known = any(each.at + each.life_secs > self._now for each in known if each.status)
             if silent > asks_secs + _IDLE_SECS and not is_known:
