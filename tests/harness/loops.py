@@ -191,14 +191,16 @@ def _is_not_of_the_machinery(timer: Any) -> bool:
 def untaken_errors() -> Iterator[list[str]]:
     """What Twisted and asyncio log when nobody is there to take an exception.
 
-    Not AlreadyCalledError: Scrapy's HTTP/1.1 handler causes it where the loop was blocked for a
-    second while connections closed. Its timer and the last connection end the same Deferred.
+    Not AlreadyCalledError of a timer: Scrapy's HTTP/1.1 handler causes it where the loop was
+    blocked for a second while connections closed. Its timer and the last connection end the same
+    Deferred.
     """
     errors: list[str] = []
 
     def from_twisted(event: LogEvent) -> None:
         failure = event.get("log_failure")
-        if failure is not None and failure.check(defer.AlreadyCalledError):
+        is_of_a_timer = "timed call" in str(event.get("log_format"))
+        if is_of_a_timer and failure is not None and failure.check(defer.AlreadyCalledError):
             return
         if event.get("isError") or failure is not None:
             errors.append(failure.getTraceback() if failure else str(formatEvent(event)))
