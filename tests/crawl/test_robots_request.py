@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from scrapy import Request
-from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import Settings
 
 from scrapy_koster.crawl.config import Config
@@ -74,15 +73,6 @@ def test_credentials_go_to_the_host_of_the_page(scheme: str, url: str, passed: b
         meta if passed else {}
     )
     assert request.headers.get("Authorization") == (b"Bearer x" if passed else None)
-
-
-def test_it_is_asked_for_by_itself() -> None:
-    """Switches of pages have no effect on it: see test_crawl_fetch.py."""
-    request = asked(Request("http://fict.org/page", cookies={"a": "b"}), KOSTER_TIMEOUT_SECS=9)
-    assert request.meta["koster_robotstxt"]
-    assert request.meta["download_timeout"] == 90.0
-    assert (request.url, request.method, request.dont_filter) == (URL, "GET", True)
-    assert request.callback is NO_CALLBACK
 
 
 def test_a_stale_copy_is_revalidated_at_its_url() -> None:

@@ -165,21 +165,3 @@ class TestResponses:
     def test_a_charset_that_decodes_no_text(self, charset: str) -> None:
         body = b"\0" + (META % "noindex").encode()
         assert words(page(body, content_type=f"text/html; charset={charset}")) == ["noindex"]
-
-
-async def test_the_first_of_each_kind_tells_how_to_switch_it_off(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG, "scrapy_koster")
-    await passed(middleware(), page(META % "nofollow"), [LINK, LINK])
-    first, second = (record for record in caplog.records if record.name.startswith("scrapy_koster"))
-    assert (first.levelname, second.levelname) == ("INFO", "DEBUG")
-    assert second.getMessage() == (
-        "Dropped <GET https://example.com/next> from https://example.com/page,"
-        ' which says META name="robots" content="nofollow"'
-    )
-    assert first.getMessage() == second.getMessage() + (
-        ". KOSTER_PAGE_DIRECTIVES = [] keeps all requests and items. dont_obey_robotstxt in the"
-        " meta of the page's request keeps those of that page. Further messages like this are"
-        " logged at DEBUG"
-    )
