@@ -23,13 +23,11 @@ from scrapy.settings import Settings as ScrapySettings
 
 from scrapy_koster import KosterRobotParser, Rfc9309RobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config
-from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.override import Override
-from scrapy_koster.protocol.policy import Policy, Unavailable
+from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Setting, Settings
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.sqlite import SQLiteStorage
 
 OVERRIDES = (
     Override(
@@ -69,18 +67,6 @@ def config(settings: Mapping[str, Any] | None = None, **spider: Any) -> Config:
     given = settings if isinstance(settings, ScrapySettings) else ScrapySettings(settings)
     crawler: Any = SimpleNamespace(settings=given, spider=SimpleNamespace(**spider))
     return Config.from_crawler(crawler)
-
-
-def test_the_defaults() -> None:
-    by_default = config()
-    assert by_default.policy == Policy()
-    assert by_default.robot is None
-    assert by_default.parser is KosterRobotParser
-    assert not by_default.parser_is_chosen
-    assert by_default.storage is SQLiteStorage
-    assert Path(by_default.sqlite_path).parts[-2:] == ("koster", "robots.sqlite3")
-    assert by_default.pace == Pace(choice=CrawlDelay.IGNORE, max_secs=60)
-    assert by_default.page_directives == ("meta", "header")
 
 
 @pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT)
@@ -184,12 +170,6 @@ def test_a_wrong_url_of_redis_shows_no_password(url: str) -> None:
         config({"KOSTER_REDIS_URL": url})
     said = "".join(format_exception(caught.value))
     assert not re.search("secret.|tail.", said.replace(repr(url), ""))
-
-
-def test_a_wrong_name_of_a_parser_is_answered_with_the_nearest() -> None:
-    wrong = "^Invalid KOSTER_PARSER: .* The nearest name is StrictestRobotParser\\. "
-    with pytest.raises(ValueError, match=wrong):
-        config({"KOSTER_PARSER": "scrapy_koster.Strictest"})
 
 
 WITHOUT_REDIS = """
