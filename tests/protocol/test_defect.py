@@ -5,7 +5,6 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Iterator
 from decimal import Decimal
-from inspect import signature
 from typing import Any
 
 import pytest
@@ -42,12 +41,6 @@ def is_closed(coroutine: Any) -> bool:
     return coroutine.cr_frame is None
 
 
-@pytest.mark.parametrize("value", [1, None, (True,)])
-def test_what_is_no_bool_is_a_defect(value: Any) -> None:
-    with pytest.raises(ParserDefectError, match=r"allowed\(\) of the parser .*Answers returned"):
-        bools_of(Answers(value))("http://a/", "fig")
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("parser", [Answers, Lines])
 def test_a_coroutine_is_closed(parser: type[Answers]) -> None:
@@ -59,20 +52,6 @@ def test_a_coroutine_is_closed(parser: type[Answers]) -> None:
     with pytest.raises(ParserDefectError, match="coroutine"):
         delay_of(parser(later), "fig")
     assert is_closed(later)
-
-
-@pytest.mark.parametrize("kind", [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser])
-def test_our_own_are_asked_directly(kind: Any) -> None:
-    """They run for every request."""
-    parser = kind.from_crawler(None, b"")
-    assert bools_of(parser) == parser.allowed
-
-    class Other(kind):  # type: ignore[misc]
-        def allowed(self, url: Any, robot: Any) -> Any:
-            return 1
-
-    with pytest.raises(ParserDefectError):
-        bools_of(Other(b""))("http://a/", "fig")
 
 
 def test_a_number_is_a_delay() -> None:
@@ -120,16 +99,6 @@ def test_from_crawler_that_returns_no_parser() -> None:
     assert checked_parser(KosterRobotParser, parser := Answers(None)) is parser
     with pytest.raises(ParserDefectError, match="returned a value of type NoneType, not a parser"):
         checked_parser(KosterRobotParser, None)
-
-
-METHODS = [name for name in dir(RobotParser) if name[0] != "_"]
-
-
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("kind", [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser])
-def test_the_methods_have_the_names_of_scrapy(kind: type[RobotParser], name: str) -> None:
-    theirs, ours = (list(signature(getattr(each, name)).parameters) for each in (RobotParser, kind))
-    assert ours == theirs
 
 
 @pytest.mark.parametrize("kind", [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser])

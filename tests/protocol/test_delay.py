@@ -77,23 +77,6 @@ def test_it_is_a_number_of_seconds_or_none(field: bytes, value: bytes) -> None:
     assert secs is None or (math.isfinite(secs) and secs >= 0)
 
 
-def test_of_several_the_longest_and_of_equals_the_first() -> None:
-    lines = [
-        Line(2, b"disallow", b"99"),
-        Line(3, DELAY, b"10"),
-        Line(4, RATE, b"1/20"),
-        Line(5, DELAY, b"20"),
-        Line(6, DELAY, b"nan"),
-        Line(7, b"visit-time", b"0600-0845"),
-        Line(8, DELAY, b"0"),
-    ]
-    assert longest_delay(lines) == Delay(20.0, lines[2])
-    assert longest_delay(lines[:1]) is None
-    assert longest_delay([]) is None
-    assert names_delay(b"X: Crawl-Delay")
-    assert not names_delay(b"User-agent: *")
-
-
 # A file.
 
 FILE = b"""User-agent: fig
@@ -132,19 +115,7 @@ def test_the_delay_of_a_file_is_that_of_the_record_that_is_obeyed(robot: str) ->
     assert found(delay_of(Strictest(FILE), robot)) == BY_RFC_9309[robot]
     assert found(delay_of(RobotsTxt(FILE), robot.encode())) == BY_DRAFT[robot]
     assert delay_of(RobotsTxt(b"User-agent: *\nDisallow: /a"), robot) is None
-
-
-@pytest.mark.parametrize(
-    ("body", "secs"),
-    [
-        pytest.param(b"User-agent: figtree\nCrawl-delay: 4\n", 4.0, id="the draft alone"),
-        pytest.param(b"User-agent: *\nA: /\nUser-agent: *\nCrawl-delay: 3", 3.0, id="RFC 9309"),
-    ],
-)
-def test_the_longer_of_two_readings(body: bytes, secs: float) -> None:
-    delay = delay_of(Strictest(body), "fig")
-    assert delay is not None
-    assert delay.secs == secs
+    assert names_delay(FILE)
 
 
 AHREFS = "User-agent: AhrefsBot\nCrawl-delay: 2000\n"
@@ -185,23 +156,13 @@ def test_the_delay_of_another_robot(
 # What a crawl makes of it.
 
 
-@pytest.mark.parametrize(
-    ("choice", "obeys", "refuses"),
-    [
-        (CrawlDelay.IGNORE, False, False),
-        (CrawlDelay.OBEY, True, False),
-        (CrawlDelay.REFUSE, True, True),
-    ],
-)
-def test_a_delay_of_a_day_is_ignored_cut_or_refused(
-    choice: CrawlDelay, *, obeys: bool, refuses: bool
-) -> None:
-    pace = Pace(choice=choice, max_secs=60.0)
-    day, minute = Delay(86400.0, None), Delay(60.0, None)
-    assert pace.obeys is obeys
-    assert pace.too_long(day) is (day if refuses else None)
-    assert (pace.too_long(minute), pace.too_long(None)) == (None, None)
-    assert (pace.kept(86400.0), pace.kept(60.0), pace.kept(0.5)) == (60.0, 60.0, 0.5)
+def test_a_delay_of_a_day_is_refused_or_cut_to_the_limit() -> None:
+    pace = Pace(choice=CrawlDelay.REFUSE, max_secs=60.0)
+    day = Delay(86400.0, None)
+    assert pace.obeys
+    assert pace.too_long(day) is day
+    assert (pace.too_long(Delay(60.0, None)), pace.too_long(None)) == (None, None)
+    assert (pace.kept(86400.0), pace.kept(0.5)) == (60.0, 0.5)
 
 
 class Raises:

@@ -115,10 +115,6 @@ def test_any_headers_give_the_default_or_a_life_within_bounds(
     assert secs == pytest.approx(7, abs=1e-3) or 299.999 <= secs <= 3000.001
 
 
-def test_the_default_has_the_same_most() -> None:
-    assert life({}, Policy(expiry_max_secs=3000), 0.0) == 3000
-
-
 @given(HEADERS, st.floats(0, 1e11))
 def test_any_retry_after_is_none_or_a_wait(headers: dict[str, str], now: float) -> None:
     secs = retry_after(headers, now=now)

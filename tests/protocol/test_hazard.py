@@ -72,28 +72,11 @@ def test_what_rfc_9309_alone_forbids_is_found_with_its_cause(
     assert not rfc9309.allowed
 
 
-@pytest.mark.parametrize(
-    ("robots", "paths"),
-    [
-        pytest.param("", ("/",), id="empty"),
-        pytest.param("user-agent: *\ndisallow: /a\nallow: /a/b\ndisallow: /", ("/robots.txt",),
-                     id="stricter"),
-    ],
-)  # fmt: skip
-def test_urls_without_hazards(robots: str, paths: tuple[str, ...]) -> None:
-    for path in paths:
-        assert hazard(robots, path) is None
-
-
 def test_what_a_parser_of_a_project_allows_by_itself_is_no_hazard() -> None:
     body = b"User-agent: *\nAllow: /public\nDisallow: /"
     watch = watch_of(body, KosterRobotParser(body))
     assert watch is not None
     assert watch.hazard(f"{URL}/private", "figtree") is None  # forbidden by both
-
-
-def test_a_url_with_several_spellings() -> None:
-    assert hazard("user-agent: *\nallow: /\ndisallow: /secret", "/x/../secret")
 
 
 LINES = st.sampled_from(

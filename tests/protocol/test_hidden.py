@@ -69,11 +69,6 @@ def test_lines_with_other_space_are_for_the_strictest(form: str, space: str) -> 
     assert_only_the_strictest(robots.encode(), 1 + robots.count("\n"))
 
 
-@pytest.mark.parametrize("space", [b"\xa0", b"\x85"])
-def test_other_space_in_latin_1(space: bytes) -> None:
-    assert_only_the_strictest(b"User-agent: *\nDisallow:" + space + b"/a" + space, 2)
-
-
 @pytest.mark.parametrize(("robots", "number"), MARKED.values(), ids=MARKED)
 def test_lines_behind_markup_are_for_the_strictest(robots: str, number: int) -> None:
     assert_only_the_strictest(robots.encode(), number)

@@ -121,28 +121,6 @@ def test_one_that_allows() -> None:
     }  # fmt: skip
 
 
-def test_one_that_disallows() -> None:
-    verdict = told("/open/a", Obey(COPY, 1), CLOSED)
-    assert not verdict.allowed
-    assert verdict.ground is Ground.OVERRIDE
-    assert str(verdict) == (
-        "forbidden by your override: the owner agreed, until 2026-12-31; the site's line 4"
-        " allows it"
-    )
-
-
-@pytest.mark.parametrize(
-    ("path", "entry"),
-    [("/open", OPENED), ("/open", override(allow=("/open",))), ("/p", override(disallow=("/p",)))],
-    ids=["another path", "allowed anyway", "forbidden anyway"],
-)
-def test_one_that_changes_nothing_is_not_named(path: str, entry: Override) -> None:
-    verdict = told(path, Obey(COPY, 1), entry)
-    assert verdict == told(path, Obey(COPY, 1))
-    assert verdict.override is None
-    assert verdict.ground is Ground.RULE
-
-
 def test_each_spelling_has_to_be_allowed() -> None:
     # Some download handlers send "/private/../x" as "/x".
     assert told("/x/../private/a", Obey(COPY, 1), OPENED).override is OPENED

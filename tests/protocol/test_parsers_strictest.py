@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser
-from scrapy_koster.protocol.line import Line, lines
+from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.misspelling import corrected
 from scrapy_koster.protocol.ruling import Standard
 
@@ -58,11 +58,6 @@ def test_what_either_standard_forbids_is_forbidden_by_its_line(
         assert [f"{each.section} {each.rule.number}" for each in rulings if each.rule] == said
         standards = {"3": Standard.DRAFT, "2": Standard.RFC_9309}
         assert [each.standard for each in rulings] == [standards[each[0]] for each in said]
-
-
-def test_the_line_of_what_is_allowed_is_the_draft_s() -> None:
-    ruling = strictest(b"User-agent: *\nAllow: /a\nDisallow: /\n").ruling(f"{URL}/a", "fig")
-    assert ruling.rule == Line(2, b"allow", b"/a")
 
 
 FRAGMENTS = st.sampled_from(

@@ -11,7 +11,6 @@ from harness.oracle import Decision
 from harness.strategies import PIECES
 from hypothesis import given
 from hypothesis import strategies as st
-from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster.protocol.reading import Rfc9309
 from scrapy_koster.protocol.ruling import Standard
@@ -182,25 +181,6 @@ def test_the_tokens_of_a_header(rows: Rows) -> None:
             assert (ruling.rule.number if ruling.rule else 0) == abs(line)
 
 
-@pytest.mark.parametrize(
-    ("path", "section", "group"),
-    [
-        ("/x.gif", "2.2.3", 1),
-        ("/example/", "2.2.2", 1),
-        ("/y", "2.2.2", 4),
-        ("/none", "2.2.2", 1),
-        ("/robots.txt", "2.2.2", 1),
-    ],
-)
-def test_a_ruling_has_the_section_and_the_group_of_its_rule(
-    path: str, section: str, group: int
-) -> None:
-    body = b"user-agent: *\ndisallow: *.gif$\ndisallow: /example/\nuser-agent: b\nuser-agent: *\n"
-    ruling = Rfc9309(body + b"disallow: /y\n").ruling(SITE + path, "a")
-    assert ruling.record is not None
-    assert (ruling.section, ruling.record.agents[0].number) == (section, group)
-
-
 # Against the plain reading.
 
 PIECES_9309 = [*PIECES, "*", "*", "**", "$", "%2A", "%24", "%3F", "%3a", ":", ".gif", "*/", "/*"]
@@ -252,26 +232,3 @@ def test_nothing_raises(body: bytes, url: str | bytes, robot: str | bytes) -> No
     for file in (body, b"User-agent: *\nDisallow: /*" + body):
         reading = Rfc9309(file)
         assert reading.allowed(url, robot) is reading.ruling(url, robot).allowed
-
-
-def test_groups_as_records() -> None:
-    body = b"Crawl-delay: 9\nuser-agent: a\nuser-agent: b\ncrawl-delay: 1\ndisallow: /\n\nX: y\n"
-    [record] = Rfc9309(body + b"user-agent: c\ncrawl-delay: 2\n").records("b")
-    assert [line.number for line in record.agents] == [2, 3]
-    assert [line.number for line in record.rules] == [4, 5, 7]
-    [record] = Rfc9309(body + b"user-agent: c\ncrawl-delay: 2\n").records("c")
-    assert [line.number for line in (*record.agents, *record.rules)] == [8, 9]
-
-
-THEIRS = [
-    # A file, the robot, whether RFC 9309 allows "/", and whether Protego does.
-    ("user-agent: fig\ndisallow: /", "fig-tree", True, False),
-    ("user-agent: a\ncrawl-delay: 1\nuser-agent: b\ndisallow: /", "a", False, True),
-]
-
-
-@pytest.mark.parametrize(("file", "robot", "ours", "protego"), THEIRS)
-def test_where_protego_differs(file: str, robot: str, *, ours: bool, protego: bool) -> None:
-    """In real files: docs/semantics.md, compared with Protego."""
-    assert Rfc9309(file.encode()).allowed(f"{SITE}/", robot) is ours
-    assert ProtegoRobotParser(file.encode(), None).allowed(f"{SITE}/", robot) is protego

@@ -10,10 +10,7 @@ from harness import oracle
 from harness import strategies as some
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scrapy.robotstxt import RobotParser
-from scrapy.utils.test import get_crawler
 
-from scrapy_koster.parsers import KosterRobotParser
 from scrapy_koster.protocol.line import Line, is_wide, lines, narrow, whole_lines
 from scrapy_koster.protocol.path import url_path
 from scrapy_koster.protocol.reading import RobotsTxt
@@ -106,27 +103,6 @@ def test_of_several_names_the_first_that_has_a_record_finds_it() -> None:
     assert robots.name_of("Figtree/0.1") == "figtree"
 
 
-FIGTREE = b"""\
-User-agent: figtree
-Disallow: /tmp
-Crawl-delay: 2.5
-
-User-agent: *
-Disallow: /
-"""
-
-
-@pytest.mark.parametrize("robot", ["figtree", b"figtree", "FigTree/0.1 Robot", b"FigTree/0.1"])
-@pytest.mark.parametrize("url", ["http://h/tmp/a", b"http://h/tmp/a", "http://h/%74mp"])
-def test_takes_text_and_octets(url: str | bytes, robot: str | bytes) -> None:
-    parser = KosterRobotParser.from_crawler(get_crawler(), FIGTREE)
-    assert isinstance(parser, RobotParser)
-    assert parser.allowed(url, robot) is False
-    assert parser.ruling(url, robot).allowed is False
-    assert parser.allowed(b"http://h/a", robot) is True
-    assert parser.crawl_delay(robot) == 2.5
-
-
 class TestAnyFile:
     @pytest.mark.slow
     @given(
@@ -151,16 +127,6 @@ class TestAnyFile:
             robots = RobotsTxt(text)
             assert robots.allowed(url, robot) is robots.ruling(url, robot).allowed
             assert has_record(text) is bool(parse(text))
-
-    @given(body=some.bodies(), url=some.urls(), robot=some.ROBOTS)
-    def test_has_one_record_however_it_is_found(self, body: bytes, url: str, robot: str) -> None:
-        records = parse(body)
-        assert [
-            ([agent.value for agent in record.agents], [tuple(rule) for rule in record.rules])
-            for record in records
-        ] == oracle.records(body)
-        assert has_record(body) is bool(records)
-        assert RobotsTxt(body).record(robot) in [None, *records]
 
 
 def test_many_robots_cost_no_more_than_a_few() -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
-
-import pytest
-
-from scrapy_koster.protocol.site_status import Ground, SiteStatus
+from scrapy_koster.protocol.site_status import SiteStatus
 
 NUMBERED = (
     "OBEYED HTML WITHOUT_ROBOTS_TXT RESTRICTED UNAVAILABLE LET_THROUGH MISSING HTML_DISALLOWED"
@@ -17,10 +13,3 @@ NUMBERED = (
 def test_the_numbers_never_change() -> None:
     numbers = {name: n for n, name in enumerate(NUMBERED.split(), 1)}
     assert {each.name: int(each) for each in SiteStatus} == numbers
-
-
-@pytest.mark.parametrize("status", SiteStatus)
-def test_what_follows(status: SiteStatus) -> None:
-    assert status is pickle.loads(pickle.dumps(status))
-    assert status.ground is not Ground.DELAY  # that is of a request
-    assert status.words.isprintable()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scrapy_koster.parsers import KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser
-from scrapy_koster.protocol.line import Line, lines, lines_with
+from scrapy_koster.protocol.line import Line, lines_with
 from scrapy_koster.protocol.sitemap import sitemap_urls_in, sitemaps_in
 
 FILE = b"""\xef\xbb\xbfSitemap: http://h/1.xml
@@ -38,13 +36,6 @@ def test_many_and_long_ones_are_cut() -> None:
     found = sitemaps_in(b"Sitemap: " + b"x" * 2000 + b"\nSitemap: /a" * 200)
     assert len(found) == 100
     assert len(found[0]) == 1000
-
-
-@given(st.binary())
-def test_the_number_is_that_of_the_line(body: bytes) -> None:
-    text = body + b"\nSitemap: a\n" + body
-    for line in lines_with(text, b"sitemap"):
-        assert b"sitemap" in lines(text)[line.number - 1].lower()
 
 
 PARSERS = [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser]

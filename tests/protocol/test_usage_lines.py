@@ -159,21 +159,6 @@ def test_a_content_signal_is_for_the_agents_directly_above_it() -> None:
         assert said(body, "/", "b", reading) == "train-ai=n"
 
 
-def test_where_a_statement_stands() -> None:
-    digest = "0" * 64
-    found = usage_lines(RECORDS.encode(), KosterRobotParser(RECORDS.encode()), digest=digest)
-    assert found is not None
-    assert [(s.line, s.text) for s in found.statements(f"{SITE}/", "b")] == [
-        (1, "Content-Signal: ai-input=no"),
-        (9, "Content-Usage: train-ai=y"),
-        (10, "Content-Signal: search=no"),
-        (15, "License: https://a.example/license.xml"),
-    ]
-    assert {s.digest for s in found.statements(f"{SITE}/", "b")} == {digest}
-    assert [s.line for s in found.listed("b")] == [1, 9, 10, 15]
-    assert [s.line for s in found.listed("a")] == [1, 5, 15]
-
-
 def test_a_file_without_such_lines() -> None:
     assert usage_lines(b"User-agent: *\nDisallow: /", KosterRobotParser(b"")) is None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
+from scrapy_koster.protocol.usage import Usage
 from scrapy_koster.protocol.usage_statements import page_statements
 
 
@@ -32,29 +32,6 @@ def of_headers(**fields: list[bytes]) -> str:
 )
 def test_content_usage(values: list[bytes], expected: str) -> None:
     assert of_headers(content_usage=values) == expected
-
-
-@pytest.mark.parametrize(
-    ("values", "expected", "use"),
-    [
-        # "By default Markdown for Agents converted responses include" this header (Cloudflare).
-        (
-            [b"ai-train=yes, search=yes, ai-input=yes"],
-            "ai-input=y, search=y, train-ai=y",
-            (),
-        ),
-        ([b"search=yes,ai-train=no", b"use=reference"], "search=y, train-ai=n", ("reference",)),
-        ([b"search=yes,ai-train=no", b"Use=reference"], "", ()),
-        ([b"search=allow, ai-train=disallow"], "", ()),
-        ([b"/a ai-train=no"], "", ()),
-    ],
-)
-def test_content_signal(values: list[bytes], expected: str, use: tuple[str, ...]) -> None:
-    usage = of_page("", content_signal=values)
-    assert (str(usage), usage.use) == (expected, use)
-    content = ",\n".join(value.decode() for value in values)
-    usage = of_page(f"<meta name='Content-Signal' content='{content}'>")
-    assert (str(usage), usage.use) == (expected, use)
 
 
 def test_the_most_restrictive_signal_counts() -> None:
@@ -105,18 +82,6 @@ def test_a_tag_that_is_too_long_to_be_read() -> None:
     assert of_headers(x_robots_tag=[b"a" * 65_537]) == "noimageai=n, train-ai=n"
     [statement, _] = of_page("", x_robots_tag=[b"a" * 65_537]).statements
     assert statement.text == "X-Robots-Tag of 65537 characters"
-
-
-def test_all_sources_are_combined() -> None:
-    usage = of_page(
-        "<meta name=tdm-reservation content=1><meta name=robots content=noai>",
-        content_usage=[b"train-ai=y, search=y"],
-        tdm_reservation=[b"0"],
-        x_robots_tag=[b"noimageai"],
-    )
-    assert str(usage) == "noimageai=n, search=y, tdm=n, train-ai=n"
-    assert [each.origin.value for each in usage.statements] == ["header"] * 3 + ["META tag"] * 2
-    assert {label for each in usage.statements for label, _ in each.stated} <= KNOWN_LABELS
 
 
 def test_texts_are_cut() -> None:
