@@ -8,15 +8,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from harness import forks
-from harness.storages import SHARED, Place, place_of
+from harness.storages import place_of
 
 from scrapy_koster.storage import Pacing, lease_left
 
 HOST = "a.example"
 SECS = 30.0
-LATE_SECS = 5.0
-"""What a slow machine may take between two calls."""
 
 
 def begin(storage: Pacing, *, now: float | None = None) -> float:
@@ -64,39 +61,3 @@ def test_a_tampered_lock_holds_a_host_no_longer_than_it_says(
         assert begin(storage) <= SECS
         storage.end_visit(HOST, "y", now=time.time(), secs=SECS)
         assert 0 < storage.begin_visit(HOST, "z", now=time.time(), secs=SECS) <= SECS
-
-
-CLAIMANT = """
-import random, sys, time
-from scrapy_koster.protocol.site import Site
-from harness.storages import Place
-
-storage = Place.read(sys.argv[1]).open()
-sites = [Site("http", f"{n}.example", 80) for n in range(100)]
-random.Random(sys.argv[2]).shuffle(sites)
-print("ready", flush=True)
-sys.stdin.readline()
-for site in sites:
-    if not storage.claim(site, sys.argv[2], now=time.time(), secs=60).lease_left:
-        print(site)
-storage.close()
-"""
-
-
-@pytest.fixture(params=SHARED)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return place_of(request.param, tmp_path)
-
-
-@pytest.mark.slow
-def test_of_four_processes_one_is_granted(place: Place) -> None:
-    processes = [forks.start("-c", CLAIMANT, place, owner) for owner in "abcd"]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    granted = [line for process in processes for line in forks.end(process)[0].splitlines()]
-    assert sorted(granted) == sorted(f"http://{n}.example" for n in range(100))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from harness import forks
 
 from scrapy_koster.protocol.access import CachedRobots, FetchFailure
 from scrapy_koster.protocol.site import Site
@@ -158,41 +156,6 @@ def test_a_tampered_row(storage: SQLiteStorage, path: Path, change: str) -> None
     assert dict(storage.sites()) == {B: COPY}
     storage.put(A, COPY)
     assert storage.get(A) == COPY
-
-
-WRITER = """
-import itertools, sys
-from scrapy_koster.protocol.access import CachedRobots
-from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage.sqlite import SQLiteStorage
-
-storage = SQLiteStorage(sys.argv[1])
-for n in itertools.count():
-    site = Site("http", f"{n}.example", 80)
-    copy = CachedRobots(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
-    storage.put(site, copy)
-    print(n, flush=True)
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")
-@pytest.mark.parametrize("puts", [1, 333])
-def test_a_killed_writer_loses_no_put_that_was_done(path: Path, puts: int) -> None:
-    with forks.start("-c", WRITER, path) as process:
-        try:
-            assert process.stdout is not None
-            for _ in range(puts):
-                process.stdout.readline()
-        finally:
-            process.send_signal(signal.SIGKILL)
-        rest, errors = process.communicate(timeout=30)
-    assert process.returncode == -signal.SIGKILL, errors
-    done = puts + rest.count("\n")
-    assert execute(path, "PRAGMA integrity_check") == [("ok",)]
-    with closing(SQLiteStorage(str(path))) as storage:
-        for n in range(done):
-            site, copy = written(n)
-            assert storage.get(site) == copy
 
 
 # What is old
