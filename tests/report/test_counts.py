@@ -5,35 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness.verdicts import judged
 from scrapy.http import Response
 
 from scrapy_koster.crawl.messages.summary import Retrieval
-from scrapy_koster.protocol.access import CachedRobots, FetchFailure
-from scrapy_koster.protocol.reading import RobotsTxt
+from scrapy_koster.protocol.access import FetchFailure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.site_status import SiteStatus
-from scrapy_koster.protocol.step import Obey
 from scrapy_koster.report.counts import Counts
 from scrapy_koster.report.numbers import ALLOWED_BECAUSE, OUTCOME_NAMES
 from scrapy_koster.report.tally import ALLOWED, Tally
 
 NAME = "http://a.example"
-ROBOTS_URL = f"{NAME}/robots.txt"
-RULES = b"User-agent: *\nDisallow: /private\n"
 NOW = 1_800_000_000.75
 SITE = Site("http", "a.example", 80)
 
 
-def copy_of(body: bytes = RULES) -> CachedRobots:
-    return CachedRobots(ROBOTS_URL, 200, body, None, None, 1000.5, 2000.5)
-
-
 def failure(reason: str) -> FetchFailure:
     return FetchFailure(reason, 1, 0.0, 0.0, 10.0, None)
-
-
-FORBIDDEN = judged("/private", Obey(copy_of(), 0), RobotsTxt(RULES), site=SITE)
 
 
 def test_every_outcome_has_its_places() -> None:

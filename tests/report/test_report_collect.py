@@ -26,7 +26,6 @@ from scrapy_koster.report.numbers import Numbers, csv_lines, read
 from scrapy_koster.report.tally import ALLOWED, Tally
 
 RULES = "User-agent: *\nDisallow: /no\nCrawl-delay: 5"
-HTML = {"Content-Type": "text/html"}
 QUICK = {
     "KOSTER_DEFER_FIRST_SECS": 0.1,
     "KOSTER_DEFER_LIMIT_SECS": 0.5,

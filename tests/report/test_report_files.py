@@ -14,28 +14,17 @@ from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.reports import database_of
 from harness.server import Server
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster import Rfc9309RobotParser
-from scrapy_koster.protocol.access import CachedRobots
-from scrapy_koster.protocol.site import Site
 from scrapy_koster.report.database import Writer
 from scrapy_koster.report.numbers import read
 from scrapy_koster.report.tally import Tally
 
 REPORT = "scrapy_koster.report.extension"
 DAY = 86400.0
-SITE = Site("http", "a.example", 80)
 RULES = "User-agent: *\nDisallow: /no\n"
-FILE = CachedRobots("http://a.example/robots.txt", 200, b"User-agent: *\n", None, None, 0.0, 1e10)
-
-
-def crawler_of(spider: type[RecordingSpider] = RecordingSpider, **settings: Any) -> Crawler:
-    crawler = Crawler(spider, {"ROBOTSTXT_OBEY": True, "USER_AGENT": "fig", **settings})
-    crawler.spider = spider()
-    return crawler
 
 
 def make(path: Path, seconds_ago: float) -> Path:
