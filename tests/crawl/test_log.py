@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from harness.crawling import RecordingSpider
@@ -75,63 +72,6 @@ def test_a_traceback_holds_no_text_of_others(log: Log, caplog: pytest.LogCapture
 
 def _raise() -> None:
     raise ValueError(HOSTILE) from KeyError(HOSTILE)
-
-
-SOURCE = Path(__file__).parents[2] / "scrapy_koster"
-WAYS_OUT = {
-    "crawl/messages/log.py": {"import logging", "logging.getLogger"},
-    "commands/output.py": {"print", "sys.stdout", "sys.stderr"},
-    "commands/robots.py": {"import traceback"},
-}
-"""The modules that text may leave by, and how."""
-
-
-def ways_out(module: ast.Module) -> Iterator[str]:
-    """All that could write text to a log or a terminal."""
-    for node in ast.walk(module):
-        match node:
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                modules = [getattr(node, "module", None), *(name.name for name in names)]
-                yield from (f"import {name}" for name in modules if name in WRITERS)
-            case ast.Attribute(value=ast.Name("sys"), attr="stdout" | "stderr" as stream):
-                yield f"sys.{stream}"
-            case ast.Call(func=ast.Name("print" as name)):
-                yield name
-            case ast.Attribute(attr="getLogger" | "logger" | "print_exc" | "print_help" as name):
-                yield f"logging.{name}"
-            case _:
-                pass
-
-
-WRITERS = (
-    "logging",
-    "pprint",
-    "scrapy.utils.log",
-    "traceback",
-    "twisted.logger",
-    "warnings",
-)
-
-
-def test_text_leaves_by_one_way() -> None:
-    for path in SOURCE.rglob("*.py"):
-        allowed = WAYS_OUT.get(path.relative_to(SOURCE).as_posix(), set())
-        assert set(ways_out(ast.parse(path.read_text("utf-8")))) <= allowed, path
-
-
-def test_the_one_way_of_commands() -> None:
-    """print() is for the two functions that make text harmless."""
-    module = ast.parse((SOURCE / "commands" / "output.py").read_text("utf-8"))
-    printing = {
-        node.name
-        for node in ast.walk(module)
-        if isinstance(node, ast.FunctionDef) and "print" in set(ways_out_of(node))
-    }
-    assert printing == {"print_lines", "warn"}
-
-
-def ways_out_of(function: ast.FunctionDef) -> Iterator[str]:
-    return ways_out(ast.Module([function], []))
 
 
 def test_the_last_line_at_info_says_that_more_follow(

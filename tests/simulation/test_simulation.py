@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-import scrapy_koster.crawl
 from scrapy_koster.crawl.enforcement import Enforcement
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.storage_calls import StorageCalls
 from scrapy_koster.protocol.access import FetchFailure
 from scrapy_koster.protocol.step import waits
 from simulation.__main__ import told
-from simulation.machine import TOKENS, Machine, machine
-
-CRAWL = Path(scrapy_koster.crawl.__file__).parent
+from simulation.machine import Machine, machine
 
 
 @pytest.fixture
@@ -42,27 +37,6 @@ def test_what_must_hold_holds_in_each_history(simulated: Machine, block: int) ->
 def test_a_seed_is_one_history(simulated: Machine) -> None:
     for seed in range(3):
         assert told(simulated.run(seed)) == told(simulated.run(seed))
-
-
-TIME = (
-    r"^from (time import .*\b(time|monotonic|perf_counter|sleep)\b"
-    r"|scrapy.utils.asyncio import .*\b(call_later|create_looping_call|sleep)\b)"
-)
-
-
-def test_nothing_else_reads_a_clock_or_makes_a_name() -> None:
-    """Time comes from the Clock; names by chance have to be replaced in ``simulation.machine``."""
-    clocks, names = set(), set()
-    for path in CRAWL.rglob("*.py"):
-        module = ".".join(path.relative_to(CRAWL).with_suffix("").parts)
-        text = path.read_text("utf-8")
-        if re.search(TIME, text, re.MULTILINE):
-            clocks.add(module)
-        if re.search(r"^from secrets import .*\btoken_hex\b", text, re.MULTILINE):
-            names.add(module)
-        assert not re.search(r"^import (time|secrets)$", text, re.MULTILINE)
-    assert clocks == {"clock"}
-    assert names == {*TOKENS}
 
 
 # Bugs that are put in on purpose: each breaks an invariant within 300 seeds.
