@@ -87,7 +87,7 @@ def test_a_right_file_has_no_finding(line_end: str) -> None:
         *(case.body.decode() for case in CASES if case.id == "A7-001"),  # 3.2
         SECTION_4,
         SECTION_4_AS_PRINTED,
-        "uSER-AGENT:a\nDISALLOW:/ #\n#\nCrawl-delay: 1\n",
+        "uSER-AGENT:a\nDISALLOW:/ #\n#\nCrawl-delay: 0\n",
         "\n\nUser-agent: a\nDisallow:\n#\n\n#\n\n#\nUser-agent: b\nDisallow: /?a=b;c",
         "User-agent: *\nNoindex: /*\nDisallow: /a%2Fb//../C",
     ):

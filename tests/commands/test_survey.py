@@ -8,7 +8,6 @@ import gzip
 import io
 import lzma
 import re
-import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -265,11 +264,6 @@ def test_one_that_cannot_begin(survey: Survey, server: Server, tmp_path: Path) -
     ran = survey("-", stdin=site.url(), **settings)
     assert (ran.status, ran.out) == (4, "")
     assert "scrapy robots: the survey could not start" in ran.err
-    shutil.rmtree(tmp_path / ".scrapy", ignore_errors=True)
-    (tmp_path / ".scrapy").mkdir()
-    (tmp_path / ".scrapy" / "koster").write_text("")  # so its numbers cannot be written
-    ran = survey("-", stdin=site.url(), LOG_LEVEL="CRITICAL")
-    assert (ran.status, ran.out) == (4, "")
     assert site.requests == ()
 
 

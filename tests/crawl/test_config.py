@@ -245,28 +245,6 @@ def test_a_name_of_theirs_is_known_with_their_storage_alone() -> None:
 # The name token.
 
 
-class Shown:
-    def __repr__(self) -> str:
-        return "\x1b\u2028" * 100_000
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"ROBOTSTXT_USER_AGENT": "\x1b[2J\u2028 " * 100_000},
-        {"KOSTER_EXPIRY_SECS": Shown()},
-        {"KOSTER_PARSER": "no" + "\x1b\u2028" * 10_000},
-        {"KOSTER_\x1b\u2028": 1},
-    ],
-    ids=lambda settings: ascii(next(iter(settings))),
-)
-def test_what_it_says_is_printable_and_short(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"^Invalid|^Unknown") as caught:
-        config(settings)
-    assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 1200
-
-
 def test_the_name_token_of_the_spider() -> None:
     settings = {"ROBOTSTXT_USER_AGENT": "other"}
     assert config(settings, robotstxt_user_agent="figtree").robot == "figtree"

@@ -166,6 +166,7 @@ def test_validators_to_send() -> None:
     ("location", "target"),
     [
         pytest.param("/r?q", "http://www.fict.org/r?q", id="path"),
+        pytest.param("", None, id="empty"),
         pytest.param("https:r", None, id="https without a host"),
         pytest.param("http://other.org:99999/", None, id="port out of range"),
     ],
