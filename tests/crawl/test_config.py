@@ -41,16 +41,13 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_PARSER", KosterRobotParser, "parser", KosterRobotParser),
     ("KOSTER_PARSER", KosterRobotParser, "parser_is_chosen", True),
     ("KOSTER_STORAGE", "scrapy_koster.storage.memory.MemoryStorage", "storage", MemoryStorage),
-    ("KOSTER_MEMORY_BYTES", "1", "memory_bytes", 1),
     ("KOSTER_SQLITE_PATH", Path("/a/b"), "sqlite_path", "/a/b"),
     ("KOSTER_TIMEOUT_SECS", "0.5", "timeout_secs", 0.5),
     ("KOSTER_REDIRECT_MAX", 0, "redirect_max", 0),
     ("KOSTER_PAGE_META", "proxy, bindaddress", "page_meta", ("proxy", "bindaddress")),
-    ("KOSTER_DRY_RUN", "true", "dry_run", True),
     ("KOSTER_PAGE_DIRECTIVES", "", "page_directives", ()),
     ("KOSTER_PAGE_DIRECTIVES", '["header"]', "page_directives", ("header",)),
     ("ROBOTSTXT_USER_AGENT", b"figtree", "robot", "figtree"),
-    ("ROBOTSTXT_USER_AGENT", "FigTree/0.1 (+x)", "robot", "FigTree/0.1 (+x)"),
     ("ROBOTSTXT_USER_AGENT", "", "robot", None),
     ("KOSTER_OVERRIDES", (OVERRIDE | {"site": "HTTPS://A.example:443/"},), "policy.overrides",
      OVERRIDES),
@@ -136,9 +133,6 @@ def test_a_name_that_is_none(name: str, hint: str) -> None:
     with pytest.raises(ValueError, match=f"Unknown setting {name}") as caught:
         config({name: 1})
     assert str(caught.value).endswith(hint)
-
-
-# The URL of Redis.
 
 
 @pytest.mark.parametrize(

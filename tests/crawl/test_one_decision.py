@@ -202,6 +202,3 @@ async def test_the_last_copy_decides_before_sending_if_its_site_fails(
     with nullcontext() if is_open else pytest.raises(RobotsForbidden):
         await checked(asked, request)
     await asked.parts.sites.close()
-
-
-# Nothing else decides.

@@ -149,9 +149,6 @@ def test_nothing_is_lost_and_order_holds(
     parked.close()
 
 
-# What would not come back as it went.
-
-
 # A file that lasts.
 
 

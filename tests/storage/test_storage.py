@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from harness.storages import IMPLEMENTATIONS, SHARED, place_of
-from hypothesis import given
-from hypothesis import strategies as st
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Claimed, Claiming, Pacing, Storage, StorageError, contract
@@ -53,12 +51,6 @@ def test_the_part_of_the_contract_that_each_has() -> None:
     assert count["sqlite"] > count["redis"] > count["memory"]
     assert not issubclass(MemoryStorage, Pacing)
     assert not issubclass(MemoryStorage, Claiming)
-
-
-@pytest.fixture(params=IMPLEMENTATIONS)
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
-    with closing(place_of(request.param, tmp_path).open()) as opened:
-        yield opened
 
 
 # A contract that never fails would say nothing.
@@ -120,40 +112,6 @@ def test_the_contract_finds_a_defect(defective: type[Keeps], found: str) -> None
         of_robots["b"] = of_robots["a"]
     with pytest.raises(AssertionError):
         contract.checks(defective)[found](lambda robot: of_robots[robot])
-
-
-times = st.floats(allow_nan=False, allow_infinity=False)
-controls = [chr(number) for number in (*range(32), 127)]
-lines = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=controls))
-copies = st.builds(
-    CachedRobots,
-    url=lines,
-    status=st.integers(100, 999),
-    body=st.binary(),
-    etag=st.none() | lines,
-    last_modified=st.none() | lines,
-    fetched=times,
-    expires=times,
-)
-failures = st.builds(
-    FetchFailure,
-    reason=st.text(st.characters(exclude_categories=["Cs"])),
-    attempts=st.integers(1, 2**31 - 1),
-    since=times,
-    asked=times,
-    retry=times,
-    stale=st.none() | copies,
-)
-
-
-def test_whatever_is_valid_comes_back(storage: Storage) -> None:
-    @given(copies | failures)
-    def check(known: CacheEntry) -> None:
-        storage.forget(A)
-        storage.put(A, known)
-        assert storage.get(A) == known
-
-    check()
 
 
 @pytest.mark.parametrize("name", SHARED)

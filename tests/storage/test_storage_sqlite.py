@@ -51,12 +51,6 @@ def refusal(path: Path) -> str:
     return message
 
 
-# The file
-
-
-# Claims that nobody made
-
-
 # Files that cannot be used
 
 
