@@ -148,22 +148,6 @@ def test_wrong_usage(robots: Robots, log: Path, arguments: list[str], why: str) 
     assert (ran.status, why in ran.err) == (2, True), ran.err
 
 
-def test_many_robots_and_those_that_are_not_accused(robots: Robots, log: Path) -> None:
-    hits = [Hit(BEGAN + n, f"x{n:x}bot/1", "/private/1") for n in range(60)]
-    hits += [Hit(BEGAN + 70, "SomeApp/2", "/private/1"), Hit(BEGAN + 71, "late-bot/1", "/")]
-    hits += [Hit(BEGAN + n, "late-bot/1", "/robots.txt") for n in (72, 99)]
-    hits += [Hit(BEGAN, "AdsBot-Google (+http://www.google.com/x)", "/private/1")]
-    log.write_bytes(written(hits))
-    out = robots("audit", "--robots", "robots.txt", log).out
-    assert "  12 more robots: --json has them" in out
-    assert "  11 more lines disobeyed: --json has them" in out
-    assert "maybe not a robot: someapp, 1 of its requests are disallowed" in out
-    log.write_bytes(written(hits[60:]))
-    out = robots("audit", "--robots", "robots.txt", log).out
-    assert "fetched robots.txt after 1 request," in out
-    assert "documented: it obeys records that name it, and not that for *" in out
-
-
 def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:
     hits = [Hit(BEGAN, RUDE, "/private/1", host=host) for host in ("www.fict.org", "b.example")]
     log.write_bytes(written(hits, "vhost"))

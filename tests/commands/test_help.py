@@ -50,14 +50,6 @@ def folder(tmp_path: Path, server: Server) -> Path:
     return tmp_path
 
 
-def test_every_command_is_here(robots: Robots) -> None:
-    for names in (command[:-1] for command in COMMANDS if command):
-        listed = re.findall(r"(?m)^    ([a-z]+) ", robots(*names, "--help").out)
-        assert sorted([*names, name] for name in listed) == sorted(
-            command for command in COMMANDS if command and command[:-1] == names
-        )
-
-
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_the_example_runs_and_the_links_lead_somewhere(
     robots: Robots, in_a_process: Robots, folder: Path, command: list[str]

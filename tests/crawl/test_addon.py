@@ -12,9 +12,7 @@ from harness.crawling import Crawl, RecordingSpider
 from harness.server import Server
 from scrapy.core.downloader import Downloader
 from scrapy.core.scheduler import Scheduler
-from scrapy.crawler import Crawler
 from scrapy.settings import Settings
-from scrapy.spiders import Spider
 from scrapy.utils.misc import load_object
 
 from scrapy_koster import (
@@ -140,12 +138,6 @@ def test_ours_named_by_the_user_is_not_wrapped_again(scheduler: type) -> None:
 def test_an_error_about_the_scheduler_names_the_setting_of_the_user(scheduler: Any) -> None:
     with pytest.raises(TypeError, match=r"^Invalid SCHEDULER: .* the scheduler interface"):
         updated({"SCHEDULER": scheduler})
-
-
-def test_a_scheduler_cannot_fall_back_to_itself() -> None:
-    crawler = Crawler(Spider, {"KOSTER_FALLBACK_SCHEDULER": DeferringScheduler})
-    with pytest.raises(ValueError, match="falls back to it"):
-        DeferringScheduler.from_crawler(crawler)
 
 
 @pytest.mark.parametrize("path", ["scrapy_koster.Addon", "scrapy_koster.addon"])

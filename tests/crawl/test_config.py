@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl
 from harness.server import Server
 from harness.wrong_settings import OVERRIDE, WRONG
 from scrapy.robotstxt import ProtegoRobotParser
@@ -252,22 +252,7 @@ def test_a_wrong_name_token_of_the_spider(token: object) -> None:
         config(robotstxt_user_agent=token)
 
 
-# In a crawl. Where one does not begin Scrapy closes none of its download handlers.
-
-unclosed = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@unclosed
-async def test_a_wrong_setting_of_the_spider(crawl: Crawl, server: Server) -> None:
-    class Wrong(RecordingSpider):
-        custom_settings = {"KOSTER_UNAVAILABLE": "wait"}
-
-    site = server.site()
-    with pytest.raises(
-        ValueError, match="Invalid KOSTER_UNAVAILABLE: 'wait' is not one of 'defer'"
-    ):
-        await crawl(Wrong, urls=[site.url()])
-    assert site.requests == ()
+# In a crawl.
 
 
 async def test_wrong_settings_do_not_matter_where_nothing_is_obeyed(

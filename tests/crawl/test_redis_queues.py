@@ -139,3 +139,11 @@ async def test_a_redis_that_hands_out_nothing_rests(
     clock.secs += REST_SECS
     assert taken(own) == ["1"]
     own.close()
+
+
+def test_all_can_be_dropped(client: redis.Redis, key: str) -> None:
+    own = worker(LifoQueue, client, key)
+    for name in ("a.example", SITE):
+        own.write(name, PLACE, page(1))
+    own.drop()
+    assert client.keys(f"{key.split(':', maxsplit=1)[0]}*") == []

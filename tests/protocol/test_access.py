@@ -143,6 +143,17 @@ def test_304_renews(result: Answer, known: CacheEntry, copy: CachedRobots) -> No
 
 
 @pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param(replace(FILE, etag=None, last_modified=None), id="without validators"),
+        pytest.param(replace(FILE, url="http://other.org/robots.txt"), id="from another URL"),
+    ],
+)
+def test_304_unasked_is_a_failure(known: CachedRobots) -> None:
+    assert failed(answer(304), known).stale == known
+
+
+@pytest.mark.parametrize(
     ("value", "kept"),
     [
         pytest.param("x" * 1000, "x" * 1000, id="1,000 characters"),
