@@ -81,6 +81,11 @@ def test_findings_and_their_places(expected: str, body: bytes) -> None:
     assert ", ".join(f"{code} {line}:{column}" for code, line, column in found(body)) == expected
 
 
+def test_a_misspelt_extension_is_named_with_the_field_that_may_be_meant() -> None:
+    [finding] = check(in_record(b"Disallow: /a", b"Sitmap: 1"))
+    assert finding.message == "an unknown field: 'sitmap', perhaps 'sitemap'"
+
+
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_a_right_file_has_no_finding(line_end: str) -> None:
     for text in (

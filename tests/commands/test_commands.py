@@ -119,6 +119,13 @@ def test_explain_is_for_the_robot_of_the_option_or_the_settings(
     assert ran.status == (1 if GPTBOT in options else 0)
 
 
+def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
+    body = b"User-agent: *\nDisallow: /secret\n"
+    ran = robots("explain", "--robots", "-", "http://h/x/../secret", stdin=body)
+    assert ran.status == 1
+    assert "\n  sent as   http://h/secret by some download handlers\n" in ran.out
+
+
 def test_explain_of_several_urls_and_of_hosts(robots: Robots, file: Path) -> None:
     given = ("http://www.fict.org/serv", "www.fict.org/orgo.gif", "WWW.fict.org:8080/org/")
     ran = robots("explain", "--json", "--robots", file, *given)

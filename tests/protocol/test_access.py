@@ -23,6 +23,7 @@ from scrapy_koster.protocol.access import (
     redirect_target,
     status_of_copy,
 )
+from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.policy import Html, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.protocol.step import (
@@ -73,6 +74,11 @@ def failed(
     failure = received(result, known, **options)
     assert isinstance(failure, FetchFailure)
     return failure
+
+
+def test_of_an_error_page_the_digest_is_kept() -> None:
+    copy = copied(replace(answer(404), cut_bytes=9))
+    assert (copy.body, copy.cut_bytes, copy.digest) == (b"", None, digest_of(BODY))
 
 
 def test_life_by_the_policy() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scrapy_koster.protocol.nametoken import joined, name_token, names_of, other_tokens
 
@@ -25,12 +23,6 @@ from scrapy_koster.protocol.nametoken import joined, name_token, names_of, other
 )
 def test_name_token(header: str | bytes, token: str) -> None:
     assert name_token(header) == token
-
-
-@given(st.one_of(st.text(), st.binary()))
-def test_the_token_of_a_token_is_itself(header: str | bytes) -> None:
-    token = name_token(header)
-    assert name_token(token) == token
 
 
 @pytest.mark.parametrize(

@@ -173,13 +173,6 @@ def test_a_site_that_is_closed_stays_closed(
     assert (verdict.allowed, verdict.ground) == (False, ground)
 
 
-@pytest.mark.parametrize("step", [SHUT, PASSED], ids=["403", "unavailable"])
-def test_one_that_opens_a_closed_site(step: Settled) -> None:
-    verdict = told("/open", step, PARTLY)
-    assert (verdict.allowed, verdict.ground, verdict.override) == (True, Ground.OVERRIDE, PARTLY)
-    assert verdict.because() == f"your override: {PARTLY}; without it this would be forbidden"
-
-
 def test_one_that_opens_a_closed_site_changes_no_rule() -> None:
     assert told("/private", Obey(COPY, 1), OPENING) == told("/private", Obey(COPY, 1))
     lenient = Policy(restricted=Restricted.ALLOW, unavailable=Unavailable.ALLOW)

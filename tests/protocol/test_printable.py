@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.printable import error_text, escaped, printable
+from scrapy_koster.protocol.printable import error_text, printable
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,6 @@ def test_result_is_printable_and_bounded(text: str | bytes, limit: int) -> None:
     shown = printable(text, limit)
     assert shown.isprintable()
     assert len(shown) <= limit
-
-
-@given(st.text(st.characters()))
-def test_all_is_escaped_and_nothing_is_cut(text: str) -> None:
-    assert escaped(text).isprintable()
-    assert len(escaped(text)) >= len(text)
 
 
 class BrokenError(Exception):
