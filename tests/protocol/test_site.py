@@ -41,7 +41,9 @@ def test_robots_txt_is_not_for_other_schemes(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://", "https://:80/", "http://[::\x1b/", f"http://h:{'x' * 100_000}/"], ids=len
+    "url",
+    ["http:///\x1b", "https://:80/", "http://[::\x1b/", f"http://h:{'x' * 100_000}/"],
+    ids=len,
 )
 def test_a_url_that_names_no_site(url: str) -> None:
     with pytest.raises(ValueError, match="no site in the URL") as caught:
