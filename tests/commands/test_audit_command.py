@@ -148,6 +148,15 @@ def test_wrong_usage(robots: Robots, log: Path, arguments: list[str], why: str) 
     assert (ran.status, why in ran.err) == (2, True), ran.err
 
 
+def test_a_long_table_says_how_many_robots_and_lines_it_leaves_out(
+    robots: Robots, log: Path
+) -> None:
+    log.write_bytes(written([Hit(BEGAN + n, f"x{n:x}bot/1", "/private/1") for n in range(60)]))
+    out = robots("audit", "--robots", "robots.txt", log).out
+    assert "  10 more robots: --json has them" in out
+    assert "  10 more lines disobeyed: --json has them" in out
+
+
 def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:
     hits = [Hit(BEGAN, RUDE, "/private/1", host=host) for host in ("www.fict.org", "b.example")]
     log.write_bytes(written(hits, "vhost"))
