@@ -1,30 +1,22 @@
-"""One site for each kind of answer to GET /robots.txt, and what two middlewares make of it.
+"""One site for each kind of answer to GET /robots.txt, and what it means.
 
-    PYTHONPATH=tests python -m harness.comparison
-
-prints the table that docs/access.md shows between its markers. What an answer means is asserted in
-test_crawl_access.py, which also asserts that the table is what a run gives.
+test_faults.py asserts that. docs/access.md compares it with what Scrapy's own middleware makes of
+the answers: test_crawl_access.py asserts that its table is what a run gives.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gzip
-import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
 import brotli  # type: ignore[import-untyped]
-from scrapy.exceptions import IgnoreRequest
-from scrapy.http import Response
-from twisted.python.failure import Failure
 
 from harness.challenge_pages import ANUBIS
-from harness.crawling import Crawl, CrawlResult, RecordingSpider, Robots
-from harness.documents import crawled, marked
 from harness.replies import (
     Handler,
     Hang,
@@ -38,7 +30,6 @@ from harness.replies import (
     truncated,
 )
 from harness.server import Server, Site
-from scrapy_koster import RobotsUnavailable
 
 RULES = "User-agent: *\nDisallow: /secret\n"
 PADDED = RULES + "# padding\n" * 20
@@ -47,7 +38,6 @@ REFRESHING = '<html><head><meta http-equiv="refresh" content="0; url=/moved"></h
 TEXT = {"Content-Type": "text/plain"}
 LINE = "# 40 octets and on and on and on and on\n"
 OTHER_HOST = "127.0.0.2"
-COMPARISON = ("<!-- comparison -->", "<!-- /comparison -->")
 
 
 class Means(Enum):
@@ -57,7 +47,6 @@ class Means(Enum):
     UNRESTRICTED = "everything may be fetched"
     RESTRICTED = "nothing may be fetched"
     DEFERRED = "the site is deferred"
-    NEITHER = "something else"
 
 
 Build: TypeAlias = "Callable[[Server], Site]"
@@ -200,105 +189,8 @@ ROWS: Sequence[Row] = tuple(
 )
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What a crawl made of one site."""
-
-    row: Row
-    site: Site
-    passed: frozenset[str]
-    """The pages that were let through, whether they could be had or not."""
-    errors: tuple[BaseException, ...]
-    """What the others were refused with."""
-
-    @property
-    def means(self) -> Means:
-        if self.passed == {"/", "/secret"}:
-            return Means.UNRESTRICTED
-        if self.passed == {"/"}:
-            return Means.RULES
-        if self.passed or not self.errors:
-            return Means.NEITHER
-        gave_up = all(isinstance(error, RobotsUnavailable) for error in self.errors)
-        return Means.DEFERRED if gave_up else Means.RESTRICTED
-
-
-class OneByOne(RecordingSpider):
-    """Asks each of its sites for a page that is allowed and, when that has ended, for a secret.
-
-    So no two requests wait for one robots.txt, which Scrapy's own middleware has a defect with.
-    """
-
-    allowed_domains = ("127.0.0.1",)
-
-    def page(self, response: Response) -> Iterator[Any]:
-        yield from self._then(response.url)
-
-    def fail(self, failure: Failure) -> Iterator[Any]:
-        super().fail(failure)
-        yield from self._then(failure.request.url)  # type: ignore[attr-defined]  # set by Scrapy
-
-    def _then(self, url: str) -> Iterator[Any]:
-        if url.endswith("/"):
-            yield self.ask(f"{url}secret")
-
-
-def seen(row: Row, site: Site, result: CrawlResult) -> Seen:
-    home = site.url("")
-    refused = [
-        (url, error)
-        for url, error in result.refused
-        if url.startswith(f"{home}/") and isinstance(error, IgnoreRequest)
-    ]
-    asked = {home + path for path in ("/", "/secret")}
-    passed = frozenset(url.removeprefix(home) for url in asked - {url for url, _ in refused})
-    return Seen(row, site, passed, tuple(error for _, error in refused))
-
-
 SETTINGS: Mapping[str, Any] = {
     "KOSTER_DEFER_FIRST_SECS": 0.1,
     "KOSTER_DEFER_LIMIT_SECS": 0.3,
     "KOSTER_TIMEOUT_SECS": 5,
 }
-
-
-async def comparison(crawl: Crawl, server: Server) -> str:
-    """Return the table: a row has the answers that mean the same to each of the middlewares.
-
-    What scrapy-koster makes of each is asserted in test_faults.py.
-    """
-    sites = [row.build(server) for row in ROWS]
-    settings = {**SETTINGS, "KOSTER_TIMEOUT_SECS": 2, "DOWNLOAD_TIMEOUT": 2, "RETRY_TIMES": 0}
-    urls = [site.url() for site in sites]
-    result = await crawl(OneByOne, urls=urls, robots="scrapy", settings=settings)
-    forty = [
-        f"{await forbidden(crawl, server, robots)} are fetched" for robots in ("koster", "scrapy")
-    ]
-    answers: dict[tuple[str, str], list[str]] = {}
-    for row, site in zip(ROWS, sites, strict=True):
-        means = seen(row, site, result).means
-        answers.setdefault((row.means.value, means.value), []).append(row.answer)
-    lines = [
-        ("answers to GET /robots.txt", "scrapy-koster", "Scrapy's own middleware"),
-        ("---", "---", "---"),
-        *(("; ".join(same), *means) for means, same in answers.items()),
-        ("200, slow, for which 40 requests wait that it forbids", *forty),
-    ]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def shown(page: str) -> str:
-    """The table that *page*, of Markdown, has between the marks."""
-    return marked(page, COMPARISON).strip()
-
-
-async def forbidden(crawl: Crawl, server: Server, robots: Robots) -> int:
-    """How many forbidden pages are fetched when 40 requests wait for a robots.txt."""
-    site = server.site()
-    site.robots = Reply(200, "User-agent: *\nDisallow: /", delay=0.5)
-    await crawl(urls=site.urls(40), robots=robots, settings={"CONCURRENT_REQUESTS": 16})
-    return len(site.pages_asked)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(f"{crawled(comparison)}\n")

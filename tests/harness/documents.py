@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from textwrap import dedent
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy import Spider
 
-from harness.crawling import Crawl
-from harness.loops import BareLoop
-from harness.server import Server, Site
+from harness.server import Site
 
-T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,28 +23,6 @@ def marked(page: str, marks: tuple[str, str]) -> str:
     """Return what *page*, of Markdown, has between the marks."""
     begin, end = marks
     return page.partition(begin)[2].partition(end)[0]
-
-
-def write_marked(name: str, marks: tuple[str, str], new: str) -> None:
-    """Write a page with *new* text between its marks."""
-    page, (begin, end) = text(name), marks
-    before, after = page.partition(begin)[0], page.partition(end)[2]
-    (ROOT / name).write_text(f"{before}{begin}{new}{end}{after}", "utf-8")
-
-
-def crawled(made: Callable[[Crawl, Server], Coroutine[Any, Any, T]]) -> T:
-    """Return what a function makes of crawls, in a program that is no test."""
-    results: list[T] = []
-    loop = BareLoop()
-
-    async def run() -> None:
-        results.append(await made(crawl, server))
-
-    with TemporaryDirectory() as folder, Server() as server:
-        crawl = Crawl(Path(folder))
-        loop.run(run, 60)
-    loop.close()
-    return results[0]
 
 
 def section(document: str, heading: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,18 +13,11 @@ from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured, StopDownload
 from scrapy.robotstxt import RobotParser
 
-from harness.clocks import JumpingClock
 from harness.redis_server import RedisServer, redis_server
 from harness.server import Server, Site
-from harness.virtual import time
-from scrapy_koster.protocol.access import CachedRobots
-from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.redis import RedisStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
-
-DAYS = 10 * 86_400.0
-OPEN = b"User-agent: *\nDisallow:\n"
 
 
 @dataclass
@@ -34,7 +27,6 @@ class Stage:
     server: Server
     sites: list[Site]
     folder: Path
-    clock: JumpingClock
     meanwhile: Callable[[], object] = lambda: None
     """What is done once all sites have been asked, before they answer."""
     at_end: ExitStack = field(default_factory=ExitStack)
@@ -121,26 +113,6 @@ class Unconfigured(MemoryStorage):
         raise NotConfigured("no luck")
 
 
-def _of_a_later_clock(stage: Stage) -> Mapping[str, Any]:
-    """A copy that would allow everything, if it were believed."""
-    stage.path.parent.mkdir()
-    with closing(SQLiteStorage(str(stage.path), "scrapy")) as storage:
-        for site in stage.sites:
-            known = site_of(site.url())
-            assert known is not None
-            url, fetched = site.url("/robots.txt"), time.time() + DAYS
-            storage.put(known, CachedRobots(url, 200, OPEN, None, None, fetched, fetched + 1e6))
-    return _sqlite(stage)
-
-
-def _jumping(secs: float) -> Given:
-    def given(stage: Stage) -> Mapping[str, Any]:
-        stage.meanwhile = lambda: setattr(stage.clock, "ahead", secs)
-        return {}
-
-    return given
-
-
 # Redis.
 
 
@@ -207,13 +179,6 @@ class NoUrl(NoFile):
         raise ZeroDivisionError
 
 
-class NoBool(NoUrl):
-    """Returns a coroutine, which is true if it is taken for an answer."""
-
-    async def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:  # type: ignore[override]
-        return True
-
-
 class RaisesOfRobots:
     """A middleware that fails at each robots.txt."""
 
@@ -237,20 +202,13 @@ class StopsAll:
         raise StopDownload(fail=False)
 
 
-_STORAGE, _CLOCK, _REDIS, _CODE = "the storage", "the clock", "Redis as the storage", "other code"
+_STORAGE, _REDIS, _CODE = "the storage", "Redis as the storage", "other code"
 FAULTS = (
     AroundFault(_STORAGE, "its file is garbage", _file_of_garbage, 1),
     AroundFault(_STORAGE, "the disk is full", _with(KOSTER_STORAGE=Full), 1),
     AroundFault(_STORAGE, "is deleted during the crawl", _deleted, 1, silent=True),
     AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
     AroundFault(_STORAGE, "the file of the JOBDIR is garbage", _job_of_garbage, 1),
-    AroundFault(
-        _CLOCK,
-        "a stored copy from 10 days in the future, which allows everything",
-        _of_a_later_clock,
-    ),
-    AroundFault(_CLOCK, "jumps 10 days ahead during the crawl", _jumping(DAYS)),
-    AroundFault(_CLOCK, "jumps 10 days back during the crawl", _jumping(-DAYS)),
     AroundFault(_REDIS, "is down", _redis_down, 1),
     AroundFault(_REDIS, "hangs", _redis_hangs, 1),
     AroundFault(_REDIS, 'may evict locks, KOSTER_CRAWL_DELAY = "obey"', _redis_that_evicts, 1),
@@ -262,7 +220,6 @@ FAULTS = (
     AroundFault(
         _CODE, "a parser that raises for every URL", _with(KOSTER_PARSER=NoUrl), closed=True
     ),
-    AroundFault(_CODE, "a parser that returns no bool", _with(KOSTER_PARSER=NoBool), closed=True),
     AroundFault(
         _CODE,
         'a middleware that raises an error for every robots.txt, KOSTER_UNAVAILABLE = "allow"',

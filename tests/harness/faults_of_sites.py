@@ -171,6 +171,7 @@ _ANSWERS: Sequence[SiteFault] = (
     _answer("200 with malformed header fields", _RULES, _ODD_FIELDS),
     _answer("200 with 500 kB in one line", _RULES, RULES + "#" * 500_000),
     SiteFault(_GROUPS[0], "gzip that is cut", _DEFERRED, _at(coded("gzip", _GZIP[:-30]))),
+    _answer("a gzip file without Content-Encoding", _RULES, _GZIP),
     SiteFault(_GROUPS[0], "gzip in two parts", _DEFERRED, _at(coded("x-gzip", _GZIP + _GZIP))),
     _answer("a redirect to file:", _DEFERRED, redirect("file:///etc/hosts")),
     _answer("a redirect to a Location of garbage", _DEFERRED, redirect("http://[\xff\x01:x/")),
