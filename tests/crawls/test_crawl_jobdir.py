@@ -83,6 +83,7 @@ async def test_what_still_waits_is_there_for_the_next_run(
     site.robots = OPEN
     await crawl(settings=jobdir)
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(12))
+    assert list(Path(jobdir["JOBDIR"]).glob("koster-parked*")) == []
 
 
 LIMIT_SECS = 4.0

@@ -128,39 +128,6 @@ async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
 # What is longer than KOSTER_CRAWL_DELAY_MAX_SECS.
 
 
-async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = robots(86400)
-    settings = OBEY | {"KOSTER_CRAWL_DELAY": "refuse"}
-    urls = [site.url("/a"), site.url("/private"), site.url("/b")]
-    result = await crawl(urls=urls, settings=settings)
-    assert not site.pages_asked
-    assert sorted(url for url, _ in result.refused) == sorted(urls)
-    verdicts = {verdict.url: verdict for verdict in result.verdicts}
-    verdict = verdicts[site.url("/a")]
-    assert verdict.line == 2
-    assert verdict.delay is not None
-    assert verdict.delay.secs == 86400
-    assert str(verdict).endswith(
-        "line 2 'Crawl-delay: 86400', which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
-    )
-    assert verdicts[site.url("/private")].line == 3
-    assert result.stats["koster/crawl_delay/refused"] == 2
-    assert result.stats["koster/forbidden/delay"] == 2
-    assert result.stats["koster/forbidden/rule"] == 1
-    assert result.finish_reason == "robotstxt_forbidden"
-
-
-async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = robots(0.1)
-    site.page("/slow", Reply(body="", delay=0.6))
-    result = await crawl(urls=[site.url("/slow"), site.url("/next")], settings=OBEY)
-    assert len(result.fetched) == 2
-    times = {asked.target: asked.at for asked in site.requests}
-    assert times["/next"] - times["/slow"] >= 0.6
-
-
 async def test_a_redirect_on_the_host_is_the_same_visit(crawl: Crawl, server: Server) -> None:
     """A robots.txt that leads from http to https, at a delay longer than KOSTER_TIMEOUT_SECS."""
     http, https = server.site(), server.site("https")

@@ -61,16 +61,7 @@ async def obeyed(crawl: Crawl, server: Server, storage: Any) -> tuple[Any, str]:
 
 
 @pytest.mark.real_time  # a thread that hangs holds time still
-@pytest.mark.parametrize(
-    "method",
-    [
-        "claim",
-        *(
-            pytest.param(method, marks=pytest.mark.long)
-            for method in ("from_settings", "begin_visit", "end_visit", "close")
-        ),
-    ],
-)
+@pytest.mark.parametrize("method", ["claim", pytest.param("close", marks=pytest.mark.long)])
 async def test_a_storage_that_hangs_is_a_miss_and_one_warning(
     crawl: Crawl, server: Server, method: str
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -16,14 +15,12 @@ from harness.crawling import IN_PLACE, STEADY, Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
 from harness.virtual import time
-from scrapy import Request, signals
-from scrapy.exceptions import DontCloseSpider
+from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_koster import RobotsUnavailable
 from scrapy_koster.crawl.engine.compat import CannotResolveHostError
 
-MOMENTS, SOME_MOMENTS = 20, 3
 IDLE_SECS = 1.5
 SOON = {
     "KOSTER_IDLE_LIMIT_SECS": IDLE_SECS,
@@ -230,42 +227,6 @@ async def test_with_another_scheduler_requests_wait_for_one_answer(
     assert result.seconds < IDLE_SECS
 
 
-# What never ends.
-
-
-@pytest.mark.parametrize(
-    "moment",
-    [pytest.param(n, marks=pytest.mark.long if n >= SOME_MOMENTS else ()) for n in range(MOMENTS)],
-)
-async def test_ended_at_any_moment_nothing_is_left(
-    crawl: Crawl, server: Server, tmp_path: Path, moment: int
-) -> None:
-    """Stopped, paused before, or by CloseSpider, with and without a JOBDIR.
-
-    A timer or a task that is left fails each test here.
-    """
-    chance = random.Random(moment)
-    slow, hanging = server.site(host="127.0.0.2"), server.site(host="127.0.0.3")
-    slow.robots, hanging.robots = Reply(body="", delay=0.2), Hang()
-    sites = (server.site(), slow, server.down(), hanging)
-    urls = [each.url(f"/{n}") for n in range(5) for each in sites]
-    settings: dict[str, Any] = SOON | {"KOSTER_IDLE_LIMIT_SECS": 0.3, "KOSTER_TIMEOUT_SECS": 0.4}
-    if moment % 2:
-        settings["JOBDIR"] = str(tmp_path / "job")
-    if moment % 3 == 0:
-        settings["CLOSESPIDER_TIMEOUT"] = 0.1 + chance.random()
-    running = crawl.start(urls=urls, settings=settings)
-    await crawl.sleep(1.2 * chance.random())
-    engine = running.crawler.engine
-    if moment % 3 == 1 and engine.running:
-        engine.pause()
-        await crawl.sleep(0.5 * chance.random())
-    result = await (running.stop() if engine.running else running.result())
-    left = [each.name for each in (tmp_path / "job").glob("koster-parked*")]
-    waits = moment % 2 and result.stats.get("koster/parked")
-    assert left == (["koster-parked.sqlite3"] if waits else [])
-
-
 # Commands, and what they show.
 
 
@@ -346,20 +307,3 @@ def test_a_command_for_one_page_takes_nothing_out_of_the_jobdir(
     site.robots = "User-agent: *\nDisallow: /no\n"
     run_command(tmp_path, "crawl", "waiting", *jobdir)
     assert site.pages_asked == ["/page"]
-
-
-async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> None:
-    """An idle spider takes another URL, as from a queue."""
-    site, dead = server.site(), server.down()
-    more = [site.url("/second")]
-
-    def feed(spider: RecordingSpider) -> None:
-        if more and site.pages_asked:
-            spider.crawler.engine.crawl(spider.ask(more.pop()))
-            raise DontCloseSpider
-
-    running = crawl.start(urls=[site.url("/first"), dead.url("/")])
-    running.crawler.signals.connect(feed, signals.spider_idle)
-    await crawl.until(lambda: "/second" in site.pages_asked, seconds=10)
-    result = await running.stop()
-    assert result.refused == ()

@@ -251,28 +251,13 @@ def _tell(outcome: Any, told: Deferred[Any]) -> Any:
 
 def _refuse_loud_errors(log: Sequence[logging.LogRecord]) -> None:
     errors = [
-        r
-        for r in log
-        if r.levelno >= logging.ERROR
-        and r.name.startswith(LOUD)
-        and r.exc_info
-        and not _is_of_a_start_that_is_cut(r)
+        r for r in log if r.levelno >= logging.ERROR and r.name.startswith(LOUD) and r.exc_info
     ]
     if errors:
         told = "\n".join(
             logging.Formatter("%(name)s: %(message)s").format(record) for record in errors
         )
         raise AssertionError(f"the crawl logged errors that nobody expected:\n{told}")
-
-
-def _is_of_a_start_that_is_cut(record: logging.LogRecord) -> bool:
-    """Scrapy's engine goes on with start() after its scheduler has closed, and says so."""
-    error = record.exc_info[1] if record.exc_info else None
-    return (
-        record.getMessage() == "Error while processing requests from start()"
-        and isinstance(error, ValueError)
-        and str(error) == "write to closed file"
-    )
 
 
 @dataclass
