@@ -21,16 +21,6 @@ from scrapy_koster.protocol.site_status import Ground
 from scrapy_koster.protocol.verdict import Verdict
 
 FORBIDDEN = "User-agent: *\nDisallow: /\n"
-BY_ROBOT = """\
-User-agent: unhipbot
-Disallow: /
-
-User-agent: figtree
-Disallow: /fig
-
-User-agent: *
-Disallow: /other
-"""
 MANY = {"CONCURRENT_REQUESTS": 64, "CONCURRENT_REQUESTS_PER_DOMAIN": 64}
 
 
@@ -55,13 +45,6 @@ async def test_all_who_wait_for_one_robots_txt_obey_it(
     assert result.stats["robotstxt/forbidden"] == requests
     assert len(result.refused) == requests
     assert all(isinstance(error, RobotsForbidden) for _, error in result.refused)
-
-
-async def test_scrapys_own_middleware_fetches_forbidden_pages(crawl: Crawl, server: Server) -> None:
-    """What the test above is for: it fails with that middleware."""
-    site = slow(server)
-    await crawl(urls=site.urls(40), settings=MANY, robots="scrapy")
-    assert len(site.pages_asked) > 0
 
 
 async def test_a_refusal_says_site_line_rule_and_record(crawl: Crawl, server: Server) -> None:
@@ -96,34 +79,6 @@ async def test_a_refusal_says_site_line_rule_and_record(crawl: Crawl, server: Se
     )
     assert str(error) == said
     assert f"<GET {site.url('/private/x')}> is {said}" in result.logged(logging.DEBUG)
-
-
-class FigTree(RecordingSpider):
-    robotstxt_user_agent = "FigTree"
-
-
-async def test_the_name_token(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(body=BY_ROBOT)
-    by_request = Request(site.url("/any"), meta={"robotstxt_user_agent": "unhipbot"})
-    result = await crawl(
-        FigTree,
-        urls=[site.url("/fig"), site.url("/other"), by_request],
-        settings={"ROBOTSTXT_USER_AGENT": "unhipbot"},
-    )
-    assert list(result.fetched) == [site.url("/other")]
-    refused = {verdict.url: verdict.robot for verdict in result.verdicts}
-    assert refused == {site.url("/fig"): "figtree", site.url("/any"): "unhipbot"}
-    assert site.asked("/robots.txt") == 1
-
-
-async def test_robotstxt_obey_false_switches_all_off(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(body=FORBIDDEN)
-    result = await crawl(urls=[site.url("/a")], settings={"ROBOTSTXT_OBEY": False})
-    assert list(result.fetched) == [site.url("/a")]
-    assert site.asked("/robots.txt") == 0
-    assert not [name for name in result.stats if "robots" in name or "koster" in name]
 
 
 async def test_requests_that_wait_for_no_robots_txt(crawl: Crawl, server: Server) -> None:
