@@ -15,12 +15,11 @@ import pytest
 from harness.archives import check, read
 from harness.comparison import RULES
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.replies import Hang, Reply, Reset, redirect
+from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request
 
 from scrapy_koster.archive.folder import Folder
-from scrapy_koster.protocol.access import FetchFailure
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.memory import MemoryStorage
 
@@ -183,21 +182,6 @@ async def test_a_warm_storage_leaves_evidence(crawl: Crawl, server: Server, fold
         ]
         assert record.block == RULES.encode()
         assert record.headers["WARC-Date"][:19] + "Z" == verdict.to_dict()["fetched"]
-
-
-async def test_a_failure_is_archived_with_its_reason(
-    crawl: Crawl, server: Server, folder: Path
-) -> None:
-    failing, silent, hanging = sites = [server.site() for _ in range(3)]
-    failing.robots, silent.robots, hanging.robots = Reply(503, "later"), Reset(), Hang()
-    settings = {"KOSTER_DEFER_LIMIT_SECS": 0, "KOSTER_TIMEOUT_SECS": 2}
-    result = await crawl(urls=[site.url("/page") for site in sites], settings=settings)
-    assert kinds(folder) == {"warcinfo": 1, "response": 1, "request": 1, "metadata": 3}
-    knowns: dict[Any, Any] = {verdict.site: verdict.known for verdict in result.verdicts}
-    for site in sites:
-        [failure] = known_of(folder, site)
-        assert isinstance(failure, FetchFailure)
-        assert failure.reason == knowns[site_of(site.url())].reason
 
 
 def warnings(result: CrawlResult) -> list[str]:

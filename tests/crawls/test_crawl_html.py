@@ -6,18 +6,16 @@ import logging
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
 
-import pytest
 from harness.challenge_pages import CHALLENGES
-from harness.comparison import HTML, RULES
+from harness.comparison import RULES
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Reply
 from harness.server import Server
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from scrapy_koster import RobotsForbidden, RobotsReport, RobotsUnavailable
+from scrapy_koster import RobotsReport, RobotsUnavailable
 from scrapy_koster.report.numbers import read
 
 QUICK = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.5}
@@ -53,25 +51,6 @@ async def test_a_challenge_is_a_temporary_failure(
     assert report is not None
     assert list(read(report.database).failures) == ["HTTP 200, a challenge page (Anubis)"]
     assert "a challenge page (Anubis)" in (tmp_path / "r.html").read_text()
-
-
-@pytest.mark.parametrize(
-    ("setting", "fetched", "error"),
-    [
-        ("allow", 1, None),
-        ("defer", 0, RobotsUnavailable),
-        ("disallow", 0, RobotsForbidden),
-    ],
-)
-async def test_an_ordinary_page(
-    crawl: Crawl, server: Server, *, setting: str, fetched: int, error: Any
-) -> None:
-    site = server.site()
-    site.robots = page(HTML)
-    result = await crawl(urls=[site.url("/")], settings={**QUICK, "KOSTER_HTML_ROBOTSTXT": setting})
-    assert len(result.fetched) == fetched
-    assert [type(each) for _, each in result.refused] == ([error] if error else [])
-    assert html_stats(result) == {"koster/html/pages": site.asked("/robots.txt")}
 
 
 class Renders:

@@ -13,12 +13,7 @@ from harness.server import Server
 from scrapy import Request
 from scrapy.http import Response
 
-from scrapy_koster.protocol.access import CacheEntry
-from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage.memory import MemoryStorage
-
 NASTY = "\x1b[2J\x9b31m\u2028\u202e\u200b\x07\r\n"
-SURROGATE = "\ud800"
 OCTETS = b"\x1b[2J\x9b31m\xe2\x80\xa8\xe2\x80\xae\x07"
 HOSTS = ("a\u2028b.example", "a\u202eb.example", "\x9b31m.example")
 QUICK = {**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0.1}
@@ -75,21 +70,6 @@ async def test_hosts_and_answers_reach_the_log_as_printable_lines(
     requests += [Request(f"http://{host}/a", headers=agent, meta=through) for host in HOSTS]
     result = await crawl(urls=requests, settings=QUICK)
     assert_harmless(result, *(site.url("") for site in sites))
-
-
-class Failing(MemoryStorage):
-    def get(self, site: Site) -> CacheEntry | None:
-        raise OSError((NASTY + SURROGATE) * 1000)
-
-
-async def test_an_error_of_a_storage_reaches_the_log_as_a_printable_line(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    result = await crawl(urls=[site.url("/")], settings={**SETTINGS, "KOSTER_STORAGE": Failing})
-    assert_harmless(
-        result, "this is not said again: Failing: StorageError: it raised OSError: \\x1b[2J"
-    )
 
 
 class Elsewhere:

@@ -12,7 +12,6 @@ from harness.server import Server
 from harness.server import Site as Served
 from harness.virtual import time
 from scrapy import Request
-from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.extensions.httpcache import DummyPolicy
 from scrapy.http import Response
 
@@ -21,7 +20,6 @@ from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
-SCRAPYS = "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware"
 PATHS = ("/", "/no", "/page")
 FORBIDDING = b"User-agent: *\nDisallow: /no"
 
@@ -129,16 +127,8 @@ class Outdated(DummyPolicy):
         return False
 
 
-class OurCache(HttpCacheMiddleware):
-    """Whatever it does: it is not Scrapy's."""
-
-    def process_request(self, request: Request) -> None:  # type: ignore[override]
-        return None
-
-
 PASSED_ON: Mapping[str, Mapping[str, Any]] = {
     "missing pages are fetched": {"HTTPCACHE_IGNORE_MISSING": False},
-    "another in its place": {"DOWNLOADER_MIDDLEWARES": {SCRAPYS: None, OurCache: 900}},
     "scheme": {"HTTPCACHE_IGNORE_SCHEMES": ["http"]},
     "validated": {"HTTPCACHE_POLICY": Outdated},
 }

@@ -50,15 +50,6 @@ def robots_of(*sites: Site) -> dict[str, Any]:
     return {"arguments": {"sitemap_urls": [site.url("/robots.txt") for site in sites]}}
 
 
-async def test_each_robots_txt_is_requested_once(crawl: Crawl, server: Server) -> None:
-    sites = [mapped(server) for _ in range(2)]
-    result = await crawl(Ours, **robots_of(*sites))
-    assert [site.asked("/robots.txt") for site in sites] == [1, 1]
-    wanted = [site.url(path) for site in sites for path in ("/1", "/2")]
-    assert sorted(result.fetched) == sorted(wanted)
-    assert result.stats["koster/forbidden/rule"] == 2
-
-
 async def test_sitemaps_of_other_hosts(crawl: Crawl, server: Server) -> None:
     site, inside = server.site(), server.site(host="127.0.0.2")
     site.robots = f"Sitemap: {inside.url('/a.xml')}\n"
