@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 
@@ -46,9 +45,6 @@ def evidence(folder: Path) -> Evidence:
     return Evidence(Writer(str(folder), INFO, began=NOW), began=NOW)
 
 
-HTTP = {"request", "response", "revisit"}
-
-
 def ours(path: Path) -> list[Record]:
     """The records of a file, as scrapy-koster reads them."""
     with path.open("rb") as file:
@@ -79,7 +75,7 @@ def records_of(path: Path) -> Iterator[Read]:
 
 
 def check(folder: Path) -> None:
-    """`warcio check` passes, and FastWARC verifies each digest."""
+    """`warcio check` finds each digest right, and FastWARC each record with an id of its own."""
     paths = warcs(folder)
     assert paths
     said = StringIO()
@@ -87,21 +83,5 @@ def check(folder: Path) -> None:
         warcio(["check", "-v", *map(str, paths)])
     assert not ended.value.code, said.getvalue()
     assert "digest fail" not in said.getvalue(), said.getvalue()
-    for path in paths:
-        _verify(path)
     ids = [record.headers["WARC-Record-ID"] for record in read(folder)]
     assert len(ids) == len(set(ids))
-
-
-def _verify(path: Path) -> None:
-    with path.open("rb") as file:
-        for record in ArchiveIterator(file, parse_http=False):
-            assert record.verify_block_digest()
-            kind = record.headers["WARC-Type"]
-            if kind in HTTP:
-                record.parse_http()
-            if kind == "response":
-                assert record.verify_payload_digest()
-            elif "WARC-Payload-Digest" in record.headers and kind not in HTTP:  # it is the block
-                payload = f"sha256:{sha256(record.reader.read()).hexdigest()}"
-                assert payload == record.headers["WARC-Payload-Digest"]

@@ -7,46 +7,24 @@ from collections.abc import Iterator
 
 ANUBIS = """\
 <!doctype html><html lang="en"><head><title>Making sure you&#39;re not a bot!</title>
-<link rel="stylesheet" href="/.within.website/x/xess/xess.min.css?cachebuster=1.21.3">
-<meta name="viewport" content="width=device-width, initial-scale=1.0">
 <meta name="robots" content="noindex,nofollow">
-<script id="anubis_version" type="application/json">"1.21.3"</script>
 <script id="anubis_challenge" type="application/json">{"rules":{"algorithm":"fast","difficulty":4},
-"challenge":"5f0c1d"}</script><script id="anubis_base_prefix" type="application/json">""</script>
-</head><body id="top"><main><h1 id="title" class="centered-div">Making sure you&#39;re not a bot!</h1>
-<div class="centered-div"><img id="image" style="width:100%;max-width:256px;"
-src="/.within.website/x/cmd/anubis/static/img/pensive.webp?cacheBuster=1.21.3">
-<p id="status">Loading...</p><script async type="module"
-src="/.within.website/x/cmd/anubis/static/js/main.mjs?cacheBuster=1.21.3"></script>
-<details><summary>Why am I seeing this?</summary><p>The administrator of this website has set up Anubis
-to protect the server against the scourge of AI companies.</p></details>
-<noscript><p>Sadly, you must enable JavaScript to get past this challenge.</p></noscript></div>
+"challenge":"5f0c1d"}</script></head><body id="top"><main><h1>Making sure you&#39;re not a bot!</h1>
+<img src="/.within.website/x/cmd/anubis/static/img/pensive.webp?cacheBuster=1.21.3">
+<noscript><p>Sadly, you must enable JavaScript to get past this challenge.</p></noscript>
 <footer><p>Protected by <a href="https://github.com/TecharoHQ/anubis">Anubis</a></p></footer></main>
 </body></html>
 """
-CLOUDFLARE = """\
-<!DOCTYPE html><html lang="en-US"><head><title>Just a moment...</title>
-<meta http-equiv="Content-Type" content="text/html; charset=UTF-8">
-<meta http-equiv="X-UA-Compatible" content="IE=Edge"><meta name="robots" content="noindex,nofollow">
-<meta name="viewport" content="width=device-width,initial-scale=1"><style>*{box-sizing:border-box}
-</style><meta http-equiv="refresh" content="360"></head><body><div class="main-wrapper" role="main">
-<div class="main-content"><noscript><div class="h2"><span id="challenge-error-text">Enable JavaScript
-and cookies to continue</span></div></noscript></div></div><script>(function(){window._cf_chl_opt =
-{cvId: '3',cZone: 'www.fict.org',cType: 'managed',cRay: '8f0a',cH: 'aX.b'};var a =
-document.createElement('script');a.src =
-'/cdn-cgi/challenge-platform/h/g/orchestrate/chl_page/v1?ray=8f0a';
-document.getElementsByTagName('head')[0].appendChild(a);}());</script></body></html>
-"""
-SUCURI = """\
-<html><title>You are being redirected...</title>
-<noscript>Javascript is required. Please enable javascript before you are allowed to see this page.
-</noscript><script>var s={},u,c,U,r,i,l=0,a,e=eval,w=String.fromCharCode,sucuri_cloudproxy_js='',
-S='cT0iNyIu';L=S.length;U=0;r='';e(r);</script></html>
-"""
+CLOUDFLARE = (
+    '<!DOCTYPE html><title>Just a moment...</title><meta http-equiv="refresh" content="360">'
+    "<noscript>Enable JavaScript</noscript><script>(function(){window._cf_chl_opt = {cType: 'managed'};"
+    "a.src = '/cdn-cgi/challenge-platform/h/g/orchestrate/chl_page/v1?ray=8f0a'}());</script>"
+)
 CHALLENGES = {
     "Anubis": ANUBIS,
     "Cloudflare": CLOUDFLARE,
-    "Sucuri": SUCURI,
+    "Sucuri": "<html><title>You are being redirected...</title><noscript>Javascript is required."
+    "</noscript><script>sucuri_cloudproxy_js='',S='cT0iNyIu'</script></html>",
     "Akamai": '<html><body><div id="sec-if-cpt-container"></div><p>Wait.</p></body></html>',
     "AWS WAF": "<html><head><script type=x>window.gokuProps = {'key':'A'};</script><body><p>x</p>",
     "DataDome": '<html><body><p>x</p><iframe src="https://geo.captcha-delivery.com/captcha/?a=b">',

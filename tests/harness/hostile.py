@@ -67,8 +67,6 @@ def _shared_prefix(size: int) -> bytes:
 HOSTILE: dict[str, Callable[[int], bytes]] = {
     "lines of one octet": _repeated(b"a\n"),
     "NUL bytes": _repeated(b"\0"),
-    "comment signs": _repeated(b"#"),
-    "colons": _repeated(b":"),
     "shortest rules": _repeated(b"allow:/\n"),
     "distinct short rules": lambda size: _cut(
         _STAR + b"".join(_numbered(b"disallow:/%x\n", size)), size
@@ -76,18 +74,14 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "nested prefixes": _nested,
     "a shared prefix of 4 kB": _shared_prefix,
     "one rule of escapes": lambda size: _cut(_STAR + b"Disallow: /" + b"%41" * (size // 3), size),
-    "rules of escapes": _repeated(b"Disallow: /" + b"%41" * 30 + b"\n"),
     "agent lines": _for_nobody(b"User-agent: a\n"),
     "agents and what is no rule": _for_nobody(b"User-agent: a\nx\n"),
-    "user-agent without colon": _repeated(b"user-agent\n"),
     "one long agent": lambda size: (
         _cut(b"User-agent: " + b"a" * size, size - 13) + b"\nDisallow: /\n"
     ),
     "spaces": _repeated(b" "),
     "spaces after a field": lambda size: _cut(_STAR + b"Disallow" + b" " * size, size),
-    "spaces after a colon": lambda size: _cut(_STAR + b"Disallow:" + b" " * size, size),
     "spaces in a path": lambda size: _cut(_STAR + b"Disallow: /" + b" " * size, size - 1) + b"x",
-    "spaces before a path": lambda size: _cut(_STAR + b"Disallow:" + b" " * size, size - 1) + b"x",
     "half-spaced lines": _repeated(b"Disallow" + b" " * 500 + b"\n"),
     "a field without end": lambda size: _cut(_STAR + b"a" * size, size),
     "almost agent lines": _repeated(b"user-agen: *\n"),

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from scrapy.utils.asyncio import call_later
 
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl
 from harness.loops import Loop
 from harness.replies import Hang
 from harness.server import Server
-
-
-async def test_a_crawl_that_logs_an_exception_fails(crawl: Crawl, server: Server) -> None:
-    class Broken(RecordingSpider):
-        def page(self, response: Any) -> Any:
-            raise ZeroDivisionError
-
-    with pytest.raises(AssertionError, match="ZeroDivisionError"):
-        await crawl(Broken, urls=server.site().urls(1), robots=None)
 
 
 def test_a_crawl_that_hangs_fails(loop: Loop, crawl: Crawl, server: Server) -> None:
