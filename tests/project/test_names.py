@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 from harness import forks
 from scrapy.utils.misc import load_object
@@ -13,7 +12,6 @@ from scrapy.utils.misc import load_object
 import scrapy_koster
 from scrapy_koster.crawl.config import DEFAULTS
 
-ROOT = Path(__file__).parents[2]
 NAMES = """
     Addon DeferringScheduler Ground KosterMiddleware KosterRobotParser LinkFilterMiddleware
     Preference RobotsForbidden RobotsDownloader RobotsMetaMiddleware RobotsReport

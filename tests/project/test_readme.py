@@ -8,9 +8,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from harness.crawling import Crawl
-from harness.documents import ROOT, blocks, code, rows, section, settings_of, spider_of, text
+from harness.documents import ROOT, blocks, section, settings_of, spider_of, text
 from harness.server import Server
-from scrapy.utils.misc import load_object
 
 from scrapy_koster.commands.subcommands import SUBCOMMANDS
 
@@ -33,12 +32,6 @@ async def test_the_settings_make_a_crawl_that_obeys(crawl: Crawl, server: Server
     assert site.asked("/robots.txt") == 1
 
 
-def test_it_can_be_read_in_a_minute() -> None:
-    prose = re.sub(r"(?ms)^```.*?^```$|^\|.*?$|\]\(.*?\)", "", README)
-    assert len(prose.split()) <= 600
-    assert len(README.splitlines()) <= 120
-
-
 async def test_the_spider_and_the_lines_of_the_log(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -57,25 +50,9 @@ async def test_the_spider_and_the_lines_of_the_log(
     assert f"`{item['why'].replace(site.url(''), 'https://example.com')}`" in README
 
 
-PARSERS = [code(row[0].removesuffix(" (default)")) for row in rows(README)]
-
-
 def test_it_has_each_command() -> None:
     _, _, commands = README.partition("\n[`scrapy robots`]")
     assert sorted(re.findall(r"`(\w+)`", commands)) == sorted(SUBCOMMANDS)
-
-
-def test_the_parsers_it_names_exist() -> None:
-    """test_docs.py looks at the settings."""
-    assert PARSERS
-    assert all(load_object(parser.strip('"')) for parser in PARSERS)
-
-
-def test_two_commands_set_it_up() -> None:
-    [_, commands] = blocks(README, "sh")
-    targets = re.findall(r"^make (\w+)", commands, re.MULTILINE)
-    assert targets == ["demo", "test"]
-    assert all(re.search(rf"^{target}:", text("Makefile"), re.MULTILINE) for target in targets)
 
 
 def test_its_links_lead_somewhere() -> None:

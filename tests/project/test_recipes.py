@@ -82,12 +82,6 @@ class WithFiles(RecordingSpider):
         yield {"url": response.url, "file_urls": self.media}
 
 
-def test_each_spider_has_a_test_below() -> None:
-    source = Path(__file__).read_text("utf-8")
-    assert len(SPIDERS) == len([block for block in PYTHON if "Spider):" in block])
-    assert [name for name in SPIDERS if f', "{name}", ' not in source] == []
-
-
 # docs/start.md
 
 
