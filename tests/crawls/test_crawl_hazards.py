@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness.crawling import Crawl, CrawlResult
+from harness.replies import Reply
 from harness.server import Server
 
 from scrapy_koster import RobotsReport
@@ -32,6 +33,7 @@ async def test_a_page_that_only_rfc_9309_forbids_is_told_with_both_lines(
     site.robots = "User-agent: *\nAllow: /\n\nUser-agent: *\nDisallow: /private\n"
     draft = "line 2 'Allow: /' in the group for * (line 1); draft 3.2.2"
     rfc9309 = "line 5 'Disallow: /private' in the group for * (line 4); RFC 9309 2.2.2"
+    site.page("/private", [Reply(503), Reply()])  # and counted once
     urls = [site.url("/private"), site.url("/private/2"), site.url("/public")]
     settings = {"USER_AGENT": "figtree (+http://x)", "KOSTER_REPORT": str(tmp_path / "page.html")}
     result = await crawl(urls=urls, settings=settings)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
 from harness.challenge_pages import CHALLENGES
-from harness.comparison import RULES
-from harness.crawling import Crawl, CrawlResult
+from harness.comparison import HTML, RULES
+from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.server import Server
 from scrapy import Request
@@ -25,28 +24,22 @@ def page(body: str) -> Reply:
     return Reply(200, body, headers={"Content-Type": "text/html"})
 
 
-def announced(result: CrawlResult) -> list[str]:
-    return result.logged(logging.INFO, "scrapy_koster.crawl.messages.announcer")
-
-
-def html_stats(result: CrawlResult) -> Mapping[str, int]:
-    return {name: n for name, n in result.stats.items() if name.startswith("koster/html/")}
-
-
-async def test_a_challenge_is_a_temporary_failure(
+async def test_a_challenge_is_a_temporary_failure_and_another_page_is_none(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
-    """Nothing of the site is fetched, and the log and the report name the product."""
-    site = server.site()
-    site.robots = page(CHALLENGES["Anubis"])
+    """Nothing of the site is fetched, and the log, the stats and the report name the product."""
+    site, other = server.site(), server.site()
+    site.robots, other.robots = page(CHALLENGES["Anubis"]), page(HTML)
     settings = {**QUICK, "KOSTER_REPORT": f"{tmp_path}/r.html"}
-    result = await crawl(urls=[site.url("/")], settings=settings)
-    assert site.pages_asked == []
-    [(_, error)] = result.refused
-    assert isinstance(error, RobotsUnavailable)
+    result = await crawl(urls=[site.url("/"), other.url("/")], settings=settings)
+    assert result.fetched == (other.url("/"),)
+    assert result.errors == {site.url("/"): RobotsUnavailable}
+    announced = result.logged(logging.INFO, "scrapy_koster.crawl.messages.announcer")
     said = "(HTTP 200, a challenge page (Anubis)"
-    assert all(said in line for line in announced(result))
-    assert html_stats(result)["koster/html/challenges"] == site.asked("/robots.txt") > 1
+    assert all(said in line for line in announced if site.url("") in line)
+    assert site.asked("/robots.txt") > 1
+    assert result.stats["koster/html/challenges"] == site.asked("/robots.txt")
+    assert result.stats["koster/html/pages"] == site.asked("/robots.txt") + 1
     report = result.crawler.get_extension(RobotsReport)
     assert report is not None
     assert list(read(report.database).failures) == ["HTTP 200, a challenge page (Anubis)"]
