@@ -56,29 +56,43 @@ class Clock:
             timer.cancel()
 
     async def within(self, secs: float, awaited: Awaitable[_T]) -> _T:
-        """Return the result of *awaited*. After *secs*, cancel *awaited* and raise LateError.
+        """Return the result of *awaited*. After *secs*, cancel *awaited* and raise LateError."""
+        return await TimeLimit(self, secs).within(awaited)
 
-        Time in which this process is blocked or suspended hardly counts: a result may have arrived,
-        and the loop has not read it. So the limit is the sum of short timers, and the loop reads
-        between them.
-        """
+
+class TimeLimit:
+    """A limit for several calls together, whose time passes only within these calls.
+
+    Time in which this process is blocked or suspended hardly counts: a result may have arrived, and
+    the loop has not read it. So the limit is the sum of short timers, and the loop reads between
+    them.
+    """
+
+    def __init__(self, clock: Clock, secs: float) -> None:
+        self._clock, self._step_secs, self._left = clock, secs / _STEPS, _STEPS
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time has passed, and the last call is cancelled."""
+        return not self._left
+
+    async def within(self, awaited: Awaitable[_T]) -> _T:
+        """Return the result of *awaited*. At the end, cancel *awaited* and raise LateError."""
         running: Deferred[_T] = deferred_from_coro(awaited)
-        late = []
 
-        def step(left: int) -> None:
-            if left:
-                timers.append(self.call_later(secs / _STEPS, step, left - 1))
+        def passed() -> None:
+            self._left -= 1
+            if self._left:
+                timers.append(self._clock.call_later(self._step_secs, passed))
             else:
-                late.append(True)
                 running.cancel()
 
-        timers: list[CallLaterResult] = []
-        step(_STEPS)
+        timers = [self._clock.call_later(self._step_secs, passed)]
         try:
             return await maybe_deferred_to_future(running)
         finally:
             timers[-1].cancel()
-            if late:  # even if *awaited* has caught the cancellation
+            if self.is_over:  # even if *awaited* has caught the cancellation
                 raise LateError from None
 
 

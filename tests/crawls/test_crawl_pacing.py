@@ -103,6 +103,28 @@ async def test_whatever_asks_waits_for_the_same_host(crawl: Crawl, server: Serve
     assert min(apart[1:]) >= DELAY_SECS - EARLY_SECS, times
 
 
+class Leads(RecordingSpider):
+    """Its first page leads to others."""
+
+    then: Sequence[str] = ()
+
+    def page(self, response: Response) -> Any:
+        return map(self.ask, self.then) if response.url.endswith("/first") else None
+
+
+async def test_a_redirect_that_waits_for_its_turn_is_no_failure_of_the_site(
+    crawl: Crawl, server: Server
+) -> None:
+    """The host to which robots.txt redirects has a delay longer than KOSTER_TIMEOUT_SECS."""
+    apex, www = server.site(), server.site(host="127.0.0.2")
+    apex.robots, www.robots = redirect(www.url("/robots.txt")), robots(1.5)
+    settings = OBEY | {"KOSTER_TIMEOUT_SECS": 0.7, "KOSTER_UNAVAILABLE": "allow"}
+    arguments = {"then": [apex.url("/private"), apex.url("/open")]}
+    result = await crawl(Leads, urls=www.urls(1, "/first"), settings=settings, arguments=arguments)
+    assert result.fetched == (www.url("/first"), apex.url("/open"))
+    assert_apart(www, secs=1.5)
+
+
 async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
     """Sites whose turn has not come take no place of the downloader.
 

@@ -184,7 +184,7 @@ class RaisesOfRobots:
 
     def process_request(self, request: Request) -> None:
         if request.url.endswith("/robots.txt"):
-            raise ZeroDivisionError
+            raise ValueError
 
 
 class StopsAll:

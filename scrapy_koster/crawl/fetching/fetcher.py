@@ -93,10 +93,10 @@ class Fetcher:
         """Return the answer of *site* to a request for its robots.txt, or a NoAnswer.
 
         The request is sent like *page* (KOSTER_PAGE_META), and revalidates a *stale* copy (3.4).
-        KOSTER_TIMEOUT_SECS limits the fetch with its redirects, but not the first wait for the turn
-        of the site's host. LateError is raised if this wait is too long for the claim, and
-        IgnoreRequest if the crawl closes during the wait. An error in ``_DEFECTS`` is raised: a
-        middleware, a download handler or this package has a defect, and the site has not failed.
+        KOSTER_TIMEOUT_SECS limits the fetch with its redirects, but not the waits for the turns of
+        hosts. LateError is raised if the first wait is too long for the claim, and IgnoreRequest if
+        the crawl closes during a wait. An error of the crawl's own code is raised: of a middleware,
+        or an error in ``_DEFECTS`` of a download handler. The site has not failed.
         """
         try:
             # If a label is empty, too long, or invalid in IDNA, Twisted's resolver raises an error
@@ -111,15 +111,16 @@ class Fetcher:
             self.crawler.stats.inc_value("robotstxt/request_count")
             self.crawler.signals.send_catch_log(robots_requested, site=site)
             transfer = Transfer(self.crawler, self.config, page, stale)
-            secs = self.config.timeout_secs
             try:
-                answer = await self.clock.within(secs, self._follow(site, transfer, visit))
+                answer = await self._follow(site, transfer, visit)
             except LateError:
+                secs = self.config.timeout_secs
                 answer = self._no_answer(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
-            except _DEFECTS:
-                raise
-            except Exception as error:  # noqa: BLE001  # an error of the site or the network
-                answer = self._no_answer(error)
+            except Exception as error:
+                if isinstance(error, _DEFECTS) or not transfer.is_of_site:
+                    raise
+                is_unknown = await self._shows_unknown_host(error, site, transfer)
+                answer = self._no_answer(error, no_such_host=is_unknown)
         return replace(answer, exchanges=tuple(transfer.exchanges), proxy=transfer.proxy)
 
     def _no_answer(self, error: Exception, *, no_such_host: bool = False) -> NoAnswer:
@@ -128,6 +129,24 @@ class Fetcher:
         if isinstance(error, ResponseDataLossError) and not str(error):
             reason += "the response ended early"
         return NoAnswer(reason, no_such_host=no_such_host)
+
+    async def _shows_unknown_host(self, error: Exception, site: Site, transfer: Transfer) -> bool:
+        """Return whether *error* shows that the host of *site* does not exist.
+
+        A handler raises one of these errors for a host that cannot exist. They do not show this if
+        the crawl closes, if the request used a proxy, or after a redirect.
+        """
+        if not isinstance(error, (CannotResolveHostError, UnsupportedURLSchemeError, ValueError)):
+            return False
+        if (
+            Engine(self.crawler).is_closing
+            or transfer.is_proxied
+            or transfer.url != site.robots_url
+        ):
+            return False
+        with suppress(LateError):
+            return await transfer.limit.within(_is_unknown(transfer.url))
+        return False
 
     async def _follow(
         self, site: Site, transfer: Transfer, visit: AsyncExitStack
@@ -140,21 +159,13 @@ class Fetcher:
             last_host, host = host, urlsplit(url).hostname
             if hop and _leads_inside(host, network):
                 return NoAnswer(_INSIDE.format(printable(url)))
-            try:
-                if host != last_host:  # a redirect on the same host belongs to the same visit
-                    await visit.aclose()
-                    if turn := self.visit(site, url):
-                        await visit.enter_async_context(turn)
-                if Engine(self.crawler).is_closing:
-                    raise IgnoreRequest("the crawl is closing")
-                answer = await transfer.get(url)
-            except (CannotResolveHostError, UnsupportedURLSchemeError, ValueError) as error:
-                # A handler raises one of these for a host that cannot exist. They do not show that
-                # the site's host is unknown if the lookup was cancelled, if the request used a
-                # proxy, or after a redirect.
-                is_cancelled = transfer.is_over or Engine(self.crawler).is_closing
-                is_of_site = not (is_cancelled or transfer.is_proxied or hop)
-                return self._no_answer(error, no_such_host=is_of_site and await _is_unknown(url))
+            if host != last_host:  # a redirect on the same host belongs to the same visit
+                await visit.aclose()
+                if turn := self.visit(site, url):
+                    await visit.enter_async_context(turn)
+            if Engine(self.crawler).is_closing:
+                raise IgnoreRequest("the crawl is closing")
+            answer = await transfer.get(url)
             if isinstance(answer, NoAnswer):
                 return answer
             if hop and _leads_inside(transfer.address, network):  # a name with an internal address

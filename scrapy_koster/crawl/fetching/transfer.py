@@ -12,7 +12,7 @@ from scrapy.http.headers import Headers
 from scrapy.http.request import NO_CALLBACK
 from w3lib.url import safe_url_string
 
-from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.clock import TimeLimit, clock_of
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.compat import ResponseDataLossError
 from scrapy_koster.crawl.engine.private import (
@@ -83,36 +83,42 @@ class Transfer:
     """The requests and responses for the archive. Empty without KOSTER_ARCHIVE."""
     _digest: str = ""
 
-    def __post_init__(self) -> None:
-        """Begin the time limit of the fetch."""
-        self._clock = clock_of(self.crawler)
-        self._until = self._clock.now() + self.config.timeout_secs
+    url: str = ""
+    """The URL that was requested last."""
+    is_of_site: bool = True
+    """Whether an error is of the site or of the network, and not of a downloader middleware."""
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the time limit has passed. Then the current request is cancelled."""
-        return self._clock.now() >= self._until
+    def __post_init__(self) -> None:
+        """Begin with the whole time limit."""
+        self._clock = clock_of(self.crawler)
+        self.limit = TimeLimit(self._clock, self.config.timeout_secs)
 
     async def get(self, url: str) -> Answer | NoAnswer:
         """Return the answer to a request for *url*, or a NoAnswer.
 
         A downloader middleware can replace the request, or answer in place of the site. Errors of
-        the download or of a middleware are raised.
+        the download or of a middleware are raised. LateError is raised at the end of ``limit``.
         """
+        return await self.limit.within(self._get(url))
+
+    async def _get(self, url: str) -> Answer | NoAnswer:
+        self.url = url
         request = robots_request(url, self.page, self.stale, config=self.config)
         for _ in range(_REPLACED_MOST + 1):
             self._digest = self.address = ""
+            self.is_of_site = False
             try:
                 result = await through_middlewares(self.crawler, self._send, request)
             except CANCELLED:  # by a handler, or by our own code, which ignores the result
                 return NoAnswer("a download handler has cancelled its download")
+            self.is_of_site = True
             if isinstance(result, Response):
                 # ``_send`` has decoded a response of the site, but not a response of a middleware.
                 digest = self._digest or digest_of(result.body)
                 result = _without_coding(result, self.config.max_bytes)
                 return _answer_of(result, self.config.max_bytes, digest)
             request = result
-            if self.is_over:  # do not send the replacement of a cancelled request
+            if self.limit.is_over:  # do not send the replacement of a cancelled request
                 break
         return NoAnswer("a downloader middleware replaces the request again and again")
 
@@ -135,6 +141,7 @@ class Transfer:
         request.headers.pop("Range", None)
         if not is_zyte_api(self.crawler, request.url):
             request.headers.update(_PLAIN)
+        self.is_of_site = True
         try:
             response = await send_without_slot(self.crawler, request)
             self._digest = digest_of(response.body)
@@ -152,7 +159,9 @@ class Transfer:
         length = b"%d" % len(response.body)
         if is_stopped and _is_file(response) and response.headers.get("Content-Length") != length:
             raise RuntimeError(_STOPPED)
-        return _without_coding(response, self.config.max_bytes)
+        response = _without_coding(response, self.config.max_bytes)
+        self.is_of_site = False
+        return response
 
 
 def count_bytes(data: bytes, request: Request) -> None:
