@@ -75,10 +75,11 @@ class KosterMiddleware(Component):
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Step:
         """Return the step for *request*, after a wait for the site and for the turn of its host."""
         pacer, is_page = self._parts.pacer, not is_robots_txt(request.url)
+        failure = self._parts.parked.given_up.pop(request, None)
         while True:
             step = state.step
             if is_page and self._parts.clock.epoch() >= state.until_epoch:
-                if failure := self._parts.parked.given_up.pop(request, None):
+                if failure is not None:
                     return Refuse(failure, 0.0)
                 step = await self._sites.wait(state, request)
             if isinstance(step, Refuse) or not pacer.is_open:
