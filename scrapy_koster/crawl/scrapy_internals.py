@@ -34,6 +34,8 @@ NEEDED = {
 """Names that a crawl needs at its start: the path from the crawler, and the class with the name."""
 
 OPTIONAL = (
+    # Without it, requests that wait for a DOWNLOAD_DELAY take the places of other hosts.
+    "scrapy.core.downloader.Downloader.slots",
     # Without it, requests that wait in the downloader take places of CONCURRENT_REQUESTS.
     "scrapy.core.downloader.Downloader.needs_backout",
     # Without it, a request that waited when a crawl was killed may be fetched twice.

@@ -30,6 +30,8 @@ class Engine:
 
     def __init__(self) -> None:
         self.under_way: set[Request] = set()
+        self.in_slots: set[Request] = set()
+        self.waits_in_slot = self.in_slots.__contains__
 
     def wake(self) -> None:
         """Nobody asks."""

@@ -19,6 +19,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_koster import RobotsUnavailable
+from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.engine.compat import CannotResolveHostError
 
 IDLE_SECS = 1.5
@@ -92,6 +93,36 @@ async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, serv
     result = await crawl(urls=urls, settings=settings)
     assert result.refused == ()
     assert len(result.fetched) == 9
+
+
+class Persists(RecordingSpider):
+    """Yields a request that was refused once more, the same object."""
+
+    async def fail(self, failure: Any) -> Any:
+        super().fail(failure)
+        await clock_of(self.crawler).sleep(1.0)  # longer than KOSTER_DEFER_MAX_SECS
+        yield failure.request
+
+
+async def test_a_request_that_was_given_up_can_be_made_again(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = [Reply(503), ""]
+    urls, settings = [Request(site.url("/"), dont_filter=True)], {"KOSTER_DEFER_LIMIT_SECS": 0}
+    result = await crawl(Persists, urls=urls, settings=SOON | settings)
+    assert (len(result.refused), result.fetched) == (1, (site.url("/"),))
+
+
+async def test_requests_that_waited_fill_no_places_while_they_wait_for_their_slot(
+    crawl: Crawl, server: Server
+) -> None:
+    site, healthy = server.site(), server.site(host="127.0.0.2")
+    site.robots, healthy.robots = Reply(body="", delay=0.2), Reply(body="", delay=0.4)
+    settings = {"DOWNLOAD_DELAY": 0.5, "CONCURRENT_REQUESTS": 4} | STEADY
+    await crawl(urls=[*site.urls(8), *healthy.urls(3)], settings=settings)
+    times = [
+        [each.at for each in one.requests if each.path != "/robots.txt"] for one in (site, healthy)
+    ]
+    assert times[1][2] < times[0][3]
 
 
 # In place: pictures, files, and requests of callbacks. They wait for an answer, not for a recovery.

@@ -1,5 +1,6 @@
 """Requests that wait in the scheduler, in the queues of their sites or hosts."""
 
+import sys
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -48,7 +49,8 @@ class ParkedRequests:
         self.add_repeat, self.has_twice = file.add_repeat, file.has_twice
         settings = crawler.settings
         places = settings.getint("CONCURRENT_REQUESTS")
-        self._slot_size = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or places
+        most = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
+        self._slot_size = most or places or sys.maxsize
         self._numbers = count()
         self._queues: dict[str, SiteQueue] = {}
         """The queues that have requests, by the names of sites and hosts."""
@@ -196,8 +198,9 @@ class ParkedRequests:
     def pop(self) -> Request | None:
         """Return the next request of an open queue, or None. The queues take turns.
 
-        A queue is skipped while its requests in the downloader fill a slot. Requests that are
-        refused, and single requests (``let_one_out``), need no such room.
+        A queue is skipped while its requests in the downloader fill a slot, or one of them waits
+        for a DOWNLOAD_DELAY: other hosts need the places. Requests that are refused, and single
+        requests (``let_one_out``), need no such room.
         """
         for _ in range(len(self._open)):
             queue, is_single = self._open.popitem(last=False)
@@ -215,7 +218,8 @@ class ParkedRequests:
     def _has_room(self, queue: SiteQueue) -> bool:
         under_way = self._engine.under_way
         queue.sent = [request for request in queue.sent if request in under_way]
-        return len(queue.sent) < self._slot_size
+        is_delayed = any(map(self._engine.waits_in_slot, queue.sent))
+        return len(queue.sent) < self._slot_size and not is_delayed
 
     def _take(self, queue: SiteQueue) -> Request | None:
         """Return the next request of *queue*, or None. Requests that cannot be loaded are skipped.
