@@ -168,6 +168,7 @@ def _deferred(failure: FetchFailure, *, now: float, policy: Policy) -> Step:
     again = max(failure.retry, failure.asked + policy.defer_max_secs)
     if now < limit and now < failure.retry:
         return Defer(failure, min(failure.retry, limit))
-    if now < limit or now >= again:
+    # An attempt that was due before the limit is still made, for example after the machine slept.
+    if now < limit or now >= again or failure.retry < limit:
         return Ask(failure.stale)
     return Refuse(failure, again)

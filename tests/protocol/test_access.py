@@ -245,6 +245,7 @@ def test_a_failing_site_is_asked_less_and_less_often(
 UP = replace(FILE, expires=NOW + 9)
 LONE = FetchFailure("HTTP 503", 1, NOW - 5, NOW - 5, retry=NOW + 5, stale=None)
 GIVEN_UP = replace(LONE, since=NOW - 300)
+MISSED = replace(LONE, since=NOW - 350, asked=NOW - 350, retry=NOW - 340)
 DEFER = Policy()
 ALLOW = Policy(unavailable=Unavailable.ALLOW)
 DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
@@ -261,6 +262,7 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
             replace(LONE, retry=NOW, stale=FILE), DEFER, Ask(FILE), id="retry, revalidate"
         ),
         pytest.param(GIVEN_UP, DEFER, Refuse(GIVEN_UP, NOW + 595), id="given up"),
+        pytest.param(MISSED, DEFER, Ask(None), id="the machine slept through a retry"),
         pytest.param(LONE, ALLOW, Pass(LONE, NOW + 5), id="allow"),
         pytest.param(LONE, DISALLOW, Refuse(LONE, NOW + 5), id="disallow"),
     ],
