@@ -108,11 +108,10 @@ class DeferringScheduler(BaseScheduler):
         if not self._sites.is_interactive:  # `scrapy fetch` leaves them to the next crawl
             self._parked.resume(self._redis)
         if count := len(self._parked):
-            self._log.info(
-                "Requests that waited for their site when the last run ended, and wait again:"
-                " %(count)d",
-                count=count,
-            )
+            what = "Requests that waited for their site when the last run ended, and wait again"
+            if self._redis is not None:  # of which nobody counts the requests
+                what = "Sites with requests that wait in Redis"
+            self._log.info("%(what)s: %(count)d", what=what, count=count)
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Hand the parked requests back to the inner scheduler, and close both schedulers.
