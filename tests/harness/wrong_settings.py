@@ -28,7 +28,11 @@ NO_ORIGINS = (
     *("https://a.example ", "https://[a", "https:///"),
 )
 
+SECS = ("EXPIRY", "EXPIRY_MIN", "EXPIRY_MAX", "RESTRICTED_EXPIRY", "STALE_IF_ERROR", "DEFER_LIMIT")
+MORE_THAN_0_SECS = ("TIMEOUT", "DEFER_FIRST", "DEFER_MAX", "CRAWL_DELAY_MAX")
 WRONG = {
+    **{f"KOSTER_{name}_SECS": NOT_SECS for name in (*SECS, "IDLE_LIMIT")},
+    **{f"KOSTER_{name}_SECS": (0, *NOT_SECS) for name in MORE_THAN_0_SECS},
     "ROBOTSTXT_USER_AGENT": (
         *(" FigTree", "(FigTree)", "/0.1", "\nfig", 3, {"figtree": 1}),
         *(["FigTree/0.1"], [3], ["figtree", "*"], ["a b"], ("figtree", "")),
@@ -45,20 +49,9 @@ WRONG = {
     ),
     "KOSTER_REDIS_PREFIX": ("", 3, b"a", "a b", "{a}", "a*", "a\n", "é"),
     "KOSTER_REDIS_TTL_SECS": (0, *NOT_WHOLE),
-    "KOSTER_EXPIRY_SECS": NOT_SECS,
-    "KOSTER_EXPIRY_MIN_SECS": NOT_SECS,
-    "KOSTER_EXPIRY_MAX_SECS": NOT_SECS,
-    "KOSTER_RESTRICTED_EXPIRY_SECS": NOT_SECS,
-    "KOSTER_STALE_IF_ERROR_SECS": NOT_SECS,
-    "KOSTER_TIMEOUT_SECS": (0, *NOT_SECS),
     "KOSTER_MAX_BYTES": (0, *NOT_WHOLE),
     "KOSTER_REDIRECT_MAX": NOT_WHOLE,
-    "KOSTER_DEFER_FIRST_SECS": (0, *NOT_SECS),
-    "KOSTER_DEFER_MAX_SECS": (0, *NOT_SECS),
-    "KOSTER_DEFER_LIMIT_SECS": NOT_SECS,
-    "KOSTER_IDLE_LIMIT_SECS": NOT_SECS,
     "KOSTER_CRAWL_DELAY": ("Obey", "clamp", "", True, 10, ["obey"]),
-    "KOSTER_CRAWL_DELAY_MAX_SECS": (0, *NOT_SECS),
     "KOSTER_RESTRICTED": ("Disallow", "defer", "", True, ["allow"]),
     "KOSTER_MISSING": ("Disallow", "defer", "", False, ["allow"]),
     "KOSTER_HTML_ROBOTSTXT": ("Disallow", "obey", "", True, ["allow"]),

@@ -82,18 +82,6 @@ def components(crawler: Crawler, kind: str) -> list[object]:
     return build_component_list({load_object(path): order for path, order in components})
 
 
-# docs/support.md
-
-
-def test_the_versions_that_are_supported_are_those_of_the_package() -> None:
-    page, project = text("docs/support.md"), text("pyproject.toml")
-    versions = re.findall(r"Python :: (3\.\d+)", project)
-    assert f"| Python | {versions[0]} to {versions[-1]} |" in page
-    assert f'requires-python = ">={versions[0]}"' in project
-    [scrapy] = re.findall(r"^\| Scrapy \| ([\d.]+) and newer", page, re.MULTILINE)
-    assert f'"scrapy>={scrapy}"' in project
-
-
 # docs/stats.md
 
 
@@ -110,12 +98,6 @@ def test_every_stat_of_the_code_is_documented() -> None:
         assert any(map(pattern.fullmatch, names)), pattern
     for name in names:
         assert any(pattern.fullmatch(name) for pattern in patterns), name
-
-
-def test_the_meta_keys_are_in_the_code() -> None:
-    keys = [code(row[0]) for row in rows(section(STATS, "## Meta keys"))]
-    assert len(keys) == 6
-    assert [key for key in keys if f'"{key}"' not in SOURCE] == []
 
 
 @pytest.mark.skipif(scrapy.version_info < (2, 18), reason="Scrapy 2.18 has this signal")

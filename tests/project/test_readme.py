@@ -11,8 +11,6 @@ from harness.crawling import Crawl
 from harness.documents import ROOT, blocks, section, settings_of, spider_of, text
 from harness.server import Server
 
-from scrapy_koster.commands.subcommands import SUBCOMMANDS
-
 README = text("README.md")
 [ENABLED] = [block for block in blocks(README, "python") if "class " not in block]
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -48,11 +46,6 @@ async def test_the_spider_and_the_lines_of_the_log(
     said = {re.sub("copies in .*?,", path, line) for line in result.logged(logging.INFO)}
     assert said >= set(lines.splitlines())
     assert f"`{item['why'].replace(site.url(''), 'https://example.com')}`" in README
-
-
-def test_it_has_each_command() -> None:
-    _, _, commands = README.partition("\n[`scrapy robots`]")
-    assert sorted(re.findall(r"`(\w+)`", commands)) == sorted(SUBCOMMANDS)
 
 
 def test_its_links_lead_somewhere() -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -159,10 +159,8 @@ class Turning:
 
 def known(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings without those of the memory that this scrapy-koster does not have."""
-    spec = find_spec("scrapy_koster")
-    assert spec is not None
-    assert spec.origin is not None
-    text = "".join(path.read_text("utf-8") for path in Path(spec.origin).parent.rglob("*.py"))
+    source = Path(str(files("scrapy_koster")))
+    text = "".join(path.read_text("utf-8") for path in source.rglob("*.py"))
     return {
         name: value
         for name, value in settings.items()
