@@ -93,9 +93,25 @@ def test_what_cannot_be_written_or_read(
     client.lpush(own._queue(SITE, client).key, b"no pickle")
     own.write(SITE, PLACE, page(2))
     assert taken(own) == ["2"]
-    [record] = caplog.records
-    assert "kept in memory" in record.getMessage()
-    assert "(ValueError)" in record.getMessage()
+    unwritten, unread = (record.getMessage() for record in caplog.records)
+    assert "kept in memory" in unwritten
+    assert "(ValueError)" in unwritten
+    assert "cannot be loaded, and are lost (UnpicklingError)" in unread
+
+
+def test_equal_requests_stay_apart(client: redis.Redis, key: str) -> None:
+    own = worker(PriorityQueue, client, key)
+    assert own.write(SITE, PLACE, page(1))
+    assert own.write(SITE, PLACE, page(1))
+    assert taken(own) == ["1", "1"]
+
+
+def test_a_queue_of_another_type_holds_up_no_other(client: redis.Redis, key: str) -> None:
+    worker(FifoQueue, client, key).write(SITE, PLACE, page(1))
+    own = worker(PriorityQueue, client, key)
+    assert taken(own) == []
+    assert not own.is_silent
+    assert own.names() == set()
 
 
 @pytest.mark.parametrize("error", [redis.ConnectionError, redis.OutOfMemoryError])

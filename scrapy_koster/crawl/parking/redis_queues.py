@@ -12,6 +12,7 @@ Sentinel or a Cluster.
 
 from collections.abc import Callable
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -29,6 +30,12 @@ REST_SECS = 5.0
 _TIMEOUT_SECS = 1.0
 # The classes are not imported, because scrapy-redis may not be installed.
 _CLASSES = {"PriorityQueue", "FifoQueue", "LifoQueue"}
+_UNIQUE = "koster_parked"
+"""A meta key of requests in Redis."""
+_UNLOADABLE = (
+    "Waiting requests in Redis cannot be loaded, and are lost (%(error)s). This spider does not"
+    " have their callbacks or classes: run the same version in all workers"
+)
 
 
 class RedisQueues:
@@ -44,6 +51,8 @@ class RedisQueues:
         self._log, self._clock, self._engine, self._main = log, clock, engine, main
         self._server = _short_timeout_client(main.server)
         self._names = f"{main.key}:koster:sites"
+        self._unusable: set[str] = set()
+        """The names of queues that this worker leaves alone: their keys are of another type."""
         self._rests_until = LONG_AGO
         self._timer: CallLaterResult | None = None
 
@@ -55,14 +64,17 @@ class RedisQueues:
     def names(self) -> set[str]:
         """Return the names of the queues with requests. Empty if Redis does not answer."""
         found = self._try(lambda: self._server.smembers(self._names)) or ()
-        return {name if isinstance(name, str) else name.decode() for name in found}
+        names = {name if isinstance(name, str) else name.decode() for name in found}
+        return names - self._unusable
 
     def write(self, name: str, _place: Place, request: Request) -> bool:
         """Put *request* into the queue of *name*. Return whether *request* could be written."""
 
         def push() -> bool:
+            # The queue of priorities is a set, in which equal requests would be one.
+            unique = request.replace(meta={**request.meta, _UNIQUE: uuid4().hex})
             with self._server.pipeline() as pipe:
-                self._queue(name, pipe).push(request)
+                self._queue(name, pipe).push(unique)
                 pipe.sadd(self._names, name)
                 pipe.execute()
             return True
@@ -79,10 +91,16 @@ class RedisQueues:
             try:
                 request: Request | None = queue.pop()
             except Exception as error:  # noqa: BLE001  # the client, or the spider, may be any
-                self._failed(error)  # then it rests, or the request cannot be loaded
+                if not _is_of_redis(error):
+                    self._log.warning_once(_UNLOADABLE, error=type(error).__name__)
+                elif not self._failed(error):
+                    self._unusable.add(name)
+                    return None
                 continue
             if request is None:
                 self._try(lambda: self._forget(name, queue))
+            else:
+                request.meta.pop(_UNIQUE, None)
             return request
         return None
 
@@ -118,19 +136,31 @@ class RedisQueues:
             self._failed(error, is_write=is_write)
             return None
 
-    def _failed(self, error: Exception, *, is_write: bool = False) -> None:
-        # If the server refuses a new request, such as for a lack of memory, others can be taken.
+    def _failed(self, error: Exception, *, is_write: bool = False) -> bool:
+        """Log *error*. Return whether Redis rests now, and may answer later.
+
+        It does not rest after an error that stays. If the server refuses a new request, such as for
+        a lack of memory, others can be taken.
+        """
         kinds = {kind.__name__ for kind in type(error).__mro__}
-        if kinds & {"RedisError", "OSError"} and not (is_write and "ResponseError" in kinds):
+        stays = "NoPermissionError" in kinds or "WRONGTYPE" in str(error)
+        rests = _is_of_redis(error) and not stays and not (is_write and "ResponseError" in kinds)
+        if rests:
             self._rests_until = self._clock.now() + REST_SECS
             self._timer = self._clock.call_later(REST_SECS, self._engine.wake)
         # Log only the class: in the text, a server may quote the password.
         self._log.warning_once(
             "Waiting requests cannot be written to the Redis of scrapy-redis, or read from there"
             " (%(error)s). Requests that cannot be written are kept in memory, and lost if this"
-            " process is killed. Check the Redis server",
+            " process is killed. Check the Redis server, and the rights in docs/fleet.md",
             error=type(error).__name__,
         )
+        return rests
+
+
+def _is_of_redis(error: Exception) -> bool:
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    return bool(kinds & {"RedisError", "OSError"})
 
 
 def queues_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) -> RedisQueues | None:
