@@ -82,11 +82,11 @@ class StorageCalls:
         """Sites that this process has claimed, or may have claimed if the answer was lost."""
         self._rests_until = LONG_AGO
         self._fails_since = NEVER
-        self._visits_fail_since = LONG_AGO
+        self._visits_fail_since = NEVER if self._is_batched else LONG_AGO
         """When visits began to fail. ``NEVER`` if they do not fail.
 
-        ``LONG_AGO`` until a first call has succeeded: a storage that never worked holds back no
-        visit.
+        ``LONG_AGO`` until a first call has succeeded: a file that cannot be opened holds back no
+        visit. A Redis is of a fleet, and may be started later.
         """
         self._closed = False
 
