@@ -101,10 +101,6 @@ def test_401_and_403_follow_the_reading(parser: Any, *, opens: bool) -> None:
         assert policy.restricted.value == (chosen or ("allow" if opens else "disallow"))
 
 
-def test_every_setting_has_wrong_values() -> None:
-    assert set(WRONG) == {*DEFAULTS, "ROBOTSTXT_USER_AGENT"}
-
-
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_value_is_named_and_a_right_one_shown(name: str) -> None:
     for value in WRONG[name]:

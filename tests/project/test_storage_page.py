@@ -59,11 +59,3 @@ async def test_a_crawl_with_it(crawl: Crawl, server: Server, tmp_path: Path) -> 
         assert "koster/storage/error" not in result.stats
     assert site.asked("/robots.txt") == 1
     assert path.is_file()
-
-
-def test_every_name_that_is_offered_is_on_the_page() -> None:
-    from scrapy_koster import storage
-
-    reference = PAGE.partition("## Reference")[2]
-    for name in storage.__all__:
-        assert f"`{name}`" in reference, name

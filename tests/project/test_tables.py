@@ -14,5 +14,3 @@ def test_the_page_of_other_plugins_has_the_rows_of_the_tests() -> None:
     assert shown == [row._replace(test="") for row in rows], MEND
     assert [row for row in written() if not row.version or row.version == "not yet"] == [], MEND
     assert [row.test for row in rows if not row.holds] == []
-    for names in ([row.test for row in rows], [row.beside for row in rows]):
-        assert len(set(names)) == len(names)
