@@ -120,6 +120,8 @@ class Enforcement:
         decides, even if it has expired since. For a URL without a decision, which a middleware has
         set, returns an awaitable that waits for the site.
         """
+        if self._parts.parked.has_next:
+            self._parts.engine.wake()  # this request waits in its slot no longer
         url = request.url
         state = self._sites.records.state_of(url)
         if request.meta.get("dont_obey_robotstxt") or state is None or is_robots_txt(url):

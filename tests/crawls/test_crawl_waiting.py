@@ -112,17 +112,23 @@ async def test_a_request_that_was_given_up_can_be_made_again(crawl: Crawl, serve
     assert (len(result.refused), result.fetched) == (1, (site.url("/"),))
 
 
-async def test_requests_that_waited_fill_no_places_while_they_wait_for_their_slot(
-    crawl: Crawl, server: Server
+@pytest.mark.parametrize(
+    ("page_secs", "settings"),
+    [(0, {"DOWNLOAD_DELAY": 0.5} | STEADY), (3, {"CONCURRENT_REQUESTS_PER_DOMAIN": 2})],
+)
+async def test_requests_that_waited_leave_places_to_other_hosts(
+    crawl: Crawl, server: Server, page_secs: float, settings: dict[str, Any]
 ) -> None:
-    site, healthy = server.site(), server.site(host="127.0.0.2")
-    site.robots, healthy.robots = Reply(body="", delay=0.2), Reply(body="", delay=0.4)
-    settings = {"DOWNLOAD_DELAY": 0.5, "CONCURRENT_REQUESTS": 4} | STEADY
-    await crawl(urls=[*site.urls(8), *healthy.urls(3)], settings=settings)
-    times = [
-        [each.at for each in one.requests if each.path != "/robots.txt"] for one in (site, healthy)
-    ]
-    assert times[1][2] < times[0][3]
+    """Two sites are slow, or have a DOWNLOAD_DELAY. A third is known when both fill all places."""
+    first, second, healthy = (server.site(host=f"127.0.0.{n}") for n in (1, 2, 3))
+    for site in (first, second):
+        site.robots = Reply(body="", delay=0.2)
+        site.pages(Reply(body="", delay=page_secs))
+    healthy.robots = Reply(body="", delay=0.4)
+    urls = [*first.urls(8), *second.urls(8), *healthy.urls(3)]
+    await crawl(urls=urls, settings=settings | {"CONCURRENT_REQUESTS": 4})
+    pages = [[each.at for each in site.requests][1:] for site in (first, healthy)]
+    assert pages[1][2] < pages[0][4]
 
 
 # In place: pictures, files, and requests of callbacks. They wait for an answer, not for a recovery.

@@ -2,7 +2,8 @@
 
 ``next_request`` returns a request that can be decided at once. Other requests are parked, and their
 robots.txt is retrieved. ``next_request`` takes requests in turns from the inner scheduler and from
-the open queues of parked requests, so new sites are found before the open queues are empty.
+the open queues of parked requests, so new sites are found before the open queues are empty. A site
+gets more than its share of the downloader only if the inner scheduler has no request.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class DeferringScheduler(BaseScheduler):
         self._is_broken = False
         """Whether the inner scheduler raises errors, and its queue no longer gets shorter."""
         self._redis: RedisQueues | None = None
-        self._turns = [self._parked.pop, self._next_inner]
+        self._turns = [self._parked.pop_fair, self._next_inner]
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
@@ -217,7 +218,7 @@ class DeferringScheduler(BaseScheduler):
             # which closes the queue and starts the retrieval.
             self._parked.let_out(next(iter(self._parked.unopened)))
         self._turns.reverse()
-        request = self._turns[0]() or self._turns[1]()
+        request = self._turns[0]() or self._turns[1]() or self._parked.pop()
         dupefilter = dupefilter_of(self._scheduler)
         if request and dupefilter is not None and self._parked.is_resumed(request):
             dupefilter.request_seen(request)  # requests.seen of a killed run may lack it

@@ -147,11 +147,10 @@ class Engine:
         active: set[Request] = self._crawler.engine.downloader.active
         return active
 
-    def waits_in_slot(self, request: Request) -> bool:
-        """Return whether *request* is in the downloader, and waits for the delay of its slot."""
+    def slot_of(self, request: Request) -> Any:
+        """Return the slot of *request* in the downloader. None before *request* has a slot."""
         slots: Any = getattr(self._crawler.engine.downloader, "slots", {})
-        slot = slots.get(request.meta.get("download_slot"))
-        return slot is not None and request in slot.active and request not in slot.transferring
+        return slots.get(request.meta.get("download_slot"))
 
     def share_of_scraper(self, callbacks: int) -> float:
         """Return the share of the scraper's room that *callbacks* use with responses of mean size.

@@ -1,5 +1,6 @@
 """Requests that wait in the scheduler, in the queues of their sites or hosts."""
 
+import math
 import sys
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
@@ -48,9 +49,10 @@ class ParkedRequests:
         self.is_resumed, self.failed_since = file.is_resumed, file.failed_since
         self.add_repeat, self.has_twice = file.add_repeat, file.has_twice
         settings = crawler.settings
-        places = settings.getint("CONCURRENT_REQUESTS")
+        self._places = settings.getint("CONCURRENT_REQUESTS") or sys.maxsize
         most = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
-        self._slot_size = most or places or sys.maxsize
+        self._slot_size = most or self._places
+        """The number of requests that a slot sends at once, unless DOWNLOAD_SLOTS changes it."""
         self._numbers = count()
         self._queues: dict[str, SiteQueue] = {}
         """The queues that have requests, by the names of sites and hosts."""
@@ -195,16 +197,27 @@ class ParkedRequests:
         """Whether no request can come out, because Redis does not answer."""
         return self._store.is_silent
 
-    def pop(self) -> Request | None:
+    def pop_fair(self) -> Request | None:
+        """Return a request of an open queue that has less than its share of the places, or None.
+
+        A queue without a request in the downloader comes first. As with Scrapy's default queue, the
+        slots that are in use share the places: two slow sites would take all.
+        """
+        if (request := self.pop(1)) is not None or not self._open:
+            return request
+        slots = {request.meta.get("download_slot") for request in self._engine.under_way}
+        return self.pop(math.ceil(self._places / max(1, len(slots))))
+
+    def pop(self, most: int = sys.maxsize) -> Request | None:
         """Return the next request of an open queue, or None. The queues take turns.
 
-        A queue is skipped while its requests in the downloader fill a slot, or one of them waits
-        for a DOWNLOAD_DELAY: other hosts need the places. Requests that are refused, and single
-        requests (``let_one_out``), need no such room.
+        A queue is skipped while *most* of its requests are in the downloader, while these fill a
+        slot, or while one of them waits for a DOWNLOAD_DELAY: other hosts need the places. Requests
+        that are refused, and single requests (``let_one_out``), need no such room.
         """
         for _ in range(len(self._open)):
             queue, is_single = self._open.popitem(last=False)
-            is_free = self._has_room(queue) or is_single or queue.failure is not None
+            is_free = self._has_room(queue, most) or is_single or queue.failure is not None
             request = self._take(queue) if is_free else None
             if queue.heap and not is_single:
                 self._open[queue] = False
@@ -215,11 +228,15 @@ class ParkedRequests:
                 return request
         return None
 
-    def _has_room(self, queue: SiteQueue) -> bool:
+    def _has_room(self, queue: SiteQueue, most: int = sys.maxsize) -> bool:
         under_way = self._engine.under_way
-        queue.sent = [request for request in queue.sent if request in under_way]
-        is_delayed = any(map(self._engine.waits_in_slot, queue.sent))
-        return len(queue.sent) < self._slot_size and not is_delayed
+        sent = queue.sent = [request for request in queue.sent if request in under_way]
+        slot = self._engine.slot_of(sent[-1]) if sent else None
+        if slot is None:
+            return len(sent) < min(most, self._slot_size)
+        in_slot = [request for request in sent if request in slot.active]
+        is_delayed = any(request not in slot.transferring for request in in_slot)
+        return len(sent) < most and len(in_slot) < slot.concurrency and not is_delayed
 
     def _take(self, queue: SiteQueue) -> Request | None:
         """Return the next request of *queue*, or None. Requests that cannot be loaded are skipped.
