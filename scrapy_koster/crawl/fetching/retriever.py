@@ -6,6 +6,7 @@ from functools import partial
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.misc import build_from_crawler
 from twisted.python.failure import Failure
@@ -106,7 +107,8 @@ class Retriever:
 
         KOSTER_UNAVAILABLE = "allow" does not open a site with this failure.
         """
-        self.announcer.failed(state, error)
+        if not isinstance(error, IgnoreRequest):  # with which a middleware refuses on purpose
+            self.announcer.failed(state, error)
         defect = NoAnswer(error_text(error), is_defect=True)
         known = self._after(defect, state.known, self.clock.epoch())
         self._learn(state, state.facts._replace(known=known, defect=Failure(error)))

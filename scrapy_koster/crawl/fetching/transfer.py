@@ -81,12 +81,11 @@ class Transfer:
     """The IP address from which the last response came; "" if unknown, or from a proxy."""
     exchanges: list[Exchange] = field(default_factory=list)
     """The requests and responses for the archive. Empty without KOSTER_ARCHIVE."""
-    _digest: str = ""
-
     url: str = ""
     """The URL that was requested last."""
     is_of_site: bool = True
     """Whether an error is of the site or of the network, and not of a downloader middleware."""
+    _digest: str = ""
 
     def __post_init__(self) -> None:
         """Begin with the whole time limit."""
