@@ -33,15 +33,10 @@ NEEDED = {
 }
 """Names that a crawl needs at its start: the path from the crawler, and the class with the name."""
 
-OPTIONAL = (
-    # Without it, requests that wait for a DOWNLOAD_DELAY take the places of other hosts.
-    "scrapy.core.downloader.Downloader.slots",
-    # Without it, requests that wait in the downloader take places of CONCURRENT_REQUESTS.
-    "scrapy.core.downloader.Downloader.needs_backout",
-    # Without it, a request that waited when a crawl was killed may be fetched twice.
-    "scrapy.core.scheduler.Scheduler.df",
-)
-"""Other names, without which one feature is missing."""
+# Other names, each with the feature that is missing without it:
+#   Downloader.slots: requests that wait for a DOWNLOAD_DELAY leave their places to other hosts
+#   Downloader.needs_backout: requests that wait in the downloader take no CONCURRENT_REQUESTS slot
+#   Scheduler.df: a request that waited when a crawl was killed is not fetched twice
 
 
 def check_internals(crawler: Crawler) -> None:

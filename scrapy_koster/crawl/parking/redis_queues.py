@@ -91,7 +91,7 @@ class RedisQueues:
             try:
                 request: Request | None = queue.pop()
             except Exception as error:  # noqa: BLE001  # the client, or the spider, may be any
-                if not _is_of_redis(error):
+                if not _is(error, "RedisError", "OSError"):
                     self._log.warning_once(_UNLOADABLE, error=type(error).__name__)
                 elif not self._failed(error):
                     self._unusable.add(name)
@@ -142,9 +142,9 @@ class RedisQueues:
         It does not rest after an error that stays. If the server refuses a new request, such as for
         a lack of memory, others can be taken.
         """
-        kinds = {kind.__name__ for kind in type(error).__mro__}
-        stays = "NoPermissionError" in kinds or "WRONGTYPE" in str(error)
-        rests = _is_of_redis(error) and not stays and not (is_write and "ResponseError" in kinds)
+        stays = _is(error, "NoPermissionError") or "WRONGTYPE" in str(error)
+        is_refused = is_write and _is(error, "ResponseError")
+        rests = _is(error, "RedisError", "OSError") and not (stays or is_refused)
         if rests:
             self._rests_until = self._clock.now() + REST_SECS
             self._timer = self._clock.call_later(REST_SECS, self._engine.wake)
@@ -158,9 +158,9 @@ class RedisQueues:
         return rests
 
 
-def _is_of_redis(error: Exception) -> bool:
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    return bool(kinds & {"RedisError", "OSError"})
+def _is(error: Exception, *names: str) -> bool:
+    # The classes of redis-py are not imported either.
+    return any(kind.__name__ in names for kind in type(error).__mro__)
 
 
 def queues_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) -> RedisQueues | None:
