@@ -125,6 +125,14 @@ async def test_a_redirect_that_waits_for_its_turn_is_no_failure_of_the_site(
     assert_apart(www, secs=1.5)
 
 
+async def test_a_redis_that_starts_later_holds_visits_back(crawl: Crawl, server: Server) -> None:
+    site, url = server.site(), f"redis://127.0.0.1:{server.down().port}"
+    site.robots = robots()
+    redis = {"KOSTER_STORAGE": "scrapy_koster.storage.redis.RedisStorage", "KOSTER_REDIS_URL": url}
+    result = await crawl(urls=site.urls(1), settings=OBEY | redis | {"KOSTER_DEFER_LIMIT_SECS": 1})
+    assert "are not visited until it answers" in "".join(result.logged())
+
+
 async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
     """Sites whose turn has not come take no place of the downloader.
 

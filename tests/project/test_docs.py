@@ -55,12 +55,6 @@ def test_the_examples_of_the_settings_are_valid(crawl: Crawl) -> None:
             Config.from_crawler(crawler)
 
 
-def test_what_is_no_setting_is_not_named() -> None:
-    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")):
-        named = set(re.findall(r"\bKOSTER_[A-Z_]+[A-Z]\b", page.read_text("utf-8")))
-        assert named <= set(DEFAULTS), page.name
-
-
 BY_HAND = blocks(section(SETTINGS, "## Without the add-on"), "python")[0]
 
 
@@ -91,7 +85,6 @@ SOURCE = "".join(path.read_text("utf-8") for path in (ROOT / "scrapy_koster").rg
 def test_every_stat_of_the_code_is_documented() -> None:
     """But for those of Scrapy."""
     names = [code(row[0]) for row in rows(section(STATS, "## Stats"))]
-    assert len(names) == len(set(names))
     counted = set(re.findall(r'\b(?:inc|set|max)_value\(\s*f?"([^"]+)"', SOURCE))
     patterns = [like(name) for name in counted if not name.startswith("spider_exceptions/")]
     for pattern in patterns:
