@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.fleet import work
-from harness.replies import Reply, redirect
+from harness.replies import Hang, Reply, redirect
 from harness.server import Server, Site
 from harness.storages import place_of
 from harness.virtual import time
@@ -153,6 +153,40 @@ async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
     assert sum(url.startswith(healthy.url()) for url in result.fetched) == 60
     assert not any(site.pages_asked for site in paced)
     assert result.seconds < 25
+
+
+async def test_a_visit_that_cannot_be_sent_yet_holds_up_no_other(
+    crawl: Crawl, server: Server
+) -> None:
+    """Redirected requests stay in the slot of the first host, here behind a page that hangs."""
+    slow, site = server.site(), server.site(host="127.0.0.2")
+    site.robots = robots()
+    slow.page("/moved", redirect(site.url("/target")))
+    slow.page("/hangs", Hang())
+    urls = [slow.url("/moved"), slow.url("/hangs"), *site.urls(6)]
+    settings = OBEY | {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_TIMEOUT": 30}
+    result = await crawl(urls=urls, settings=settings)
+    assert site.pages_asked[-1] == "/target"
+    assert len(result.fetched) == 7
+    assert_apart(site)
+    assert max(gaps(site)[:-1]) < 10
+
+
+async def test_a_retry_that_waits_for_other_failed_sites_holds_up_no_page(
+    crawl: Crawl, server: Server
+) -> None:
+    """It has the turn of its host, but failed sites have few fetches at once."""
+    hanging, failing = server.site(host="127.0.0.2"), server.site()
+    site = server.site()
+    site.robots, failing.robots, hanging.robots = robots(), Reply(503), [Reply(503), Hang()]
+    fetches = {"KOSTER_CONCURRENT_FETCHES": 4, "KOSTER_TIMEOUT_SECS": 30}
+    settings = OBEY | fetches | {"KOSTER_DEFER_FIRST_SECS": 1}
+    urls = [*hanging.urls(1), *failing.urls(1), *site.urls(60)]
+    running = crawl.start(urls=urls, settings=settings)
+    await crawl.until(lambda: len(site.pages_asked) == 60)
+    await running.stop()
+    assert_apart(site)
+    assert max(gaps(site)) < 10
 
 
 # What is longer than KOSTER_CRAWL_DELAY_MAX_SECS.

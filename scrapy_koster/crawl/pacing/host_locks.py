@@ -77,6 +77,13 @@ class Host:
         """Whether this process has the lock, perhaps with a lease that is over."""
         return self.lock_until != LONG_AGO
 
+    @property
+    def is_in_queue(self) -> bool:
+        """Whether the visitor waits to come out, or in the slot of the host: others would, too."""
+        if isinstance(self.visitor, Request):
+            return self.visitor.meta.get("download_slot") == self.name
+        return self.visitor is PARKED
+
     def wake(self) -> None:
         """Have the task look at the host."""
         if not self.event.called:
@@ -242,10 +249,14 @@ class HostLocks:
 
     async def _renew(self, host: Host) -> None:
         is_renewed = await self._begin_visit(host, is_first=False)
-        if not (is_renewed or host.under_way):
+        if host.under_way or not host.is_locked:
+            return
+        if not is_renewed:
             self.release(host)
-        elif host.is_locked and host.waiters and not host.under_way:
-            self.hand_on(host)  # its request may wait for another one, for example to log in
+        elif host.waiters or not host.is_in_queue:
+            # The visitor may wait for another request, for example to log in, or in the slot of a
+            # host that redirects to this one.
+            self.hand_on(host)
 
     async def _begin_visit(self, host: Host, *, is_first: bool = True) -> bool:
         """Return whether *host* could be locked in the storage, for the first time or again."""
