@@ -18,8 +18,7 @@ from timing import Times, by_turns, micros
 
 from scrapy_koster import KosterMiddleware
 from scrapy_koster.crawl.context import Parts, context_of
-from scrapy_koster.protocol.access import Answer, CachedRobots
-from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.access import Answer
 
 SITE = "http://www.fict.org"
 BODY = b"""User-agent: *
@@ -119,9 +118,7 @@ class _Fetch:
     def __init__(self, body: bytes) -> None:
         self._body = body
 
-    async def fetch(
-        self, _site: Site, _page: Request, _stale: CachedRobots | None, **_: object
-    ) -> Answer:
+    async def fetch(self, *_: object) -> Answer:
         return Answer(f"{SITE}/robots.txt", 200, {}, self._body)
 
     def cancel(self) -> None:

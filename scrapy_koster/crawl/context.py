@@ -84,6 +84,7 @@ class CrawlContext:
             parked=self.parked,
         )
         most = config.concurrent_fetches or socket_limit()
+        limiter = parts.limiter(clock, max(places, 8), most)
         retriever = Retriever(
             crawler=crawler,
             config=config,
@@ -91,10 +92,10 @@ class CrawlContext:
             clock=clock,
             engine=engine,
             chance=parts.chance,
-            fetcher=parts.fetcher(crawler, config, clock, self.pacer.visit),
+            fetcher=parts.fetcher(crawler, config, clock, self.pacer.visit, limiter),
             store=store,
             records=records,
-            limiter=parts.limiter(clock, max(places, 8), most),
+            limiter=limiter,
             pacer=self.pacer,
             archiver=Archiver(crawler, config.archive, robot.name) if config.archive else None,
             robot=robot,

@@ -20,9 +20,8 @@ from scrapy_koster import KosterMiddleware, RobotsForbidden
 from scrapy_koster.commands.explain import explain
 from scrapy_koster.commands.lookup import Basis
 from scrapy_koster.crawl.context import CrawlContext, Parts, context_of
-from scrapy_koster.crawl.states import Facts
+from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Answer, CachedRobots, FetchFailure
-from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
 from scrapy_koster.protocol.verdict import Verdict
 
@@ -68,10 +67,8 @@ class Fetch:
     def __init__(self, status: int) -> None:
         self._status = status
 
-    async def fetch(
-        self, site: Site, _page: Request, _stale: CachedRobots | None, **_: object
-    ) -> Answer:
-        return Answer(site.robots_url, self._status, {}, BODY if self._status == 200 else b"")
+    async def fetch(self, state: SiteState, *_: object) -> Answer:
+        return Answer(state.site.robots_url, self._status, {}, BODY if self._status == 200 else b"")
 
 
 class Asked(NamedTuple):

@@ -189,6 +189,28 @@ async def test_a_retry_that_waits_for_other_failed_sites_holds_up_no_page(
     assert max(gaps(site)) < 10
 
 
+async def test_a_redirect_that_waits_for_its_turn_takes_no_fetch_of_others(
+    crawl: Crawl, server: Server
+) -> None:
+    www = server.site()
+    www.robots = robots(6)
+    apexes = [server.site(host=f"127.0.1.{n}") for n in range(1, 9)]
+    for apex in apexes:
+        apex.robots = redirect(www.url("/robots.txt"))
+    healthy = [server.site(host=f"127.0.2.{n}") for n in range(1, 9)]
+    then = [url for site in [*apexes, *healthy] for url in site.urls(1)]
+    settings = OBEY | {"KOSTER_CONCURRENT_FETCHES": 4}
+    arguments = {"then": then}
+    running = crawl.start(Leads, urls=www.urls(1, "/first"), settings=settings, arguments=arguments)
+    await crawl.until(lambda: www.pages_asked)
+    began = time.monotonic()
+    await crawl.until(lambda: all(site.pages_asked for site in healthy))
+    assert time.monotonic() - began < 6
+    result = await running.result()
+    assert len(result.fetched) == 17
+    assert_apart(www, secs=6)
+
+
 # What is longer than KOSTER_CRAWL_DELAY_MAX_SECS.
 
 

@@ -23,8 +23,10 @@ from scrapy_koster.crawl.engine.compat import (
     run_in_thread,
 )
 from scrapy_koster.crawl.engine.private import Engine, Within
+from scrapy_koster.crawl.fetching.lookahead import FetchLimiter
 from scrapy_koster.crawl.fetching.transfer import Transfer, count_bytes
-from scrapy_koster.protocol.access import Answer, CachedRobots, NoAnswer, redirect_target
+from scrapy_koster.crawl.states import SiteState
+from scrapy_koster.protocol.access import Answer, NoAnswer, last_copy, redirect_target
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.signals import robots_requested
@@ -82,22 +84,25 @@ class Fetcher:
 
     Entering this context waits for the turn of the URL's host. None if the host has no delay.
     """
+    limiter: FetchLimiter
 
     def __post_init__(self) -> None:
         """Count the bytes of each robots.txt from now on."""
         self.crawler.signals.connect(count_bytes, signals.bytes_received)
 
     async def fetch(
-        self, site: Site, page: Request, stale: CachedRobots | None
+        self, state: SiteState, page: Request, place: AsyncExitStack
     ) -> Answer | NoAnswer:
-        """Return the answer of *site* to a request for its robots.txt, or a NoAnswer.
+        """Return the answer of the site to a request for its robots.txt, or a NoAnswer.
 
-        The request is sent like *page* (KOSTER_PAGE_META), and revalidates a *stale* copy (3.4).
+        The request is sent like *page* (KOSTER_PAGE_META), and revalidates an expired copy (3.4).
+        *place* is the place in the limit. Other fetches have it while a redirect waits for a turn.
         KOSTER_TIMEOUT_SECS limits the fetch with its redirects, but not the waits for the turns of
         hosts. LateError is raised if the first wait is too long for the claim, and IgnoreRequest if
         the crawl closes during a wait. An error of the crawl's own code is raised: of a middleware,
         or an error in ``_DEFECTS`` of a download handler. The site has not failed.
         """
+        site = state.site
         try:
             # If a label is empty, too long, or invalid in IDNA, Twisted's resolver raises an error
             # in a thread, and never calls back.
@@ -110,9 +115,9 @@ class Fetcher:
                 await self.clock.within(CLAIM_SPARE_SECS / 2, visit.enter_async_context(turn))
             self.crawler.stats.inc_value("robotstxt/request_count")
             self.crawler.signals.send_catch_log(robots_requested, site=site)
-            transfer = Transfer(self.crawler, self.config, page, stale)
+            transfer = Transfer(self.crawler, self.config, page, last_copy(state.known))
             try:
-                answer = await self._follow(site, transfer, visit)
+                answer = await self._follow(state, transfer, visit, place)
             except LateError:
                 secs = self.config.timeout_secs
                 answer = self._no_answer(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
@@ -149,11 +154,11 @@ class Fetcher:
         return False
 
     async def _follow(
-        self, site: Site, transfer: Transfer, visit: AsyncExitStack
+        self, state: SiteState, transfer: Transfer, visit: AsyncExitStack, place: AsyncExitStack
     ) -> Answer | NoAnswer:
         # 3.1: "a robot should follow the redirects until a resource can be found". The rules apply
-        # to *site*, not to the sites of the redirects.
-        url, network = site.robots_url, ""
+        # to the site, not to the sites of the redirects.
+        url, network = state.site.robots_url, ""
         host = urlsplit(url).hostname
         for hop in range(self.config.redirect_max + 1):
             last_host, host = host, urlsplit(url).hostname
@@ -161,8 +166,10 @@ class Fetcher:
                 return NoAnswer(_INSIDE.format(printable(url)))
             if host != last_host:  # a redirect on the same host belongs to the same visit
                 await visit.aclose()
-                if turn := self.visit(site, url):
+                if turn := self.visit(state.site, url):
+                    await place.aclose()
                     await visit.enter_async_context(turn)
+                    await place.enter_async_context(self.limiter.fetching(state, is_new=False))
             if Engine(self.crawler).is_closing:
                 raise IgnoreRequest("the crawl is closing")
             answer = await transfer.get(url)

@@ -8,6 +8,7 @@ limit, so that in an outage the scheduler does not empty the queue. The schedule
 loaded files, whose requests can come out, fill the memory.
 """
 
+from bisect import insort
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sized
 from contextlib import asynccontextmanager
@@ -116,17 +117,21 @@ class FetchLimiter:
         self._limits = {True: max(1, most // 4), False: max(1, most - most // 4)}
         self._running: Counter[bool] = Counter()
         """The number of running fetches, by whether the site has failed."""
-        self._lines: dict[bool, deque[tuple[int, Deferred[None]]]] = {True: deque(), False: deque()}
+        self._lines: dict[bool, deque[tuple[bool, int, Deferred[None]]]]
+        self._lines = {True: deque(), False: deque()}
         """The waiting fetches in their order, by whether the site has failed."""
         self._order = count()
 
     @asynccontextmanager
-    async def fetching(self, state: SiteState) -> AsyncIterator[None]:
-        """Return the context of a fetch. Entering the context waits until the fetch may begin."""
+    async def fetching(self, state: SiteState, *, is_new: bool = True) -> AsyncIterator[None]:
+        """Return the context of a fetch. Entering the context waits until the fetch may begin.
+
+        A fetch that is not new, but goes on, is before the new ones.
+        """
         has_failed = isinstance(state.known, FetchFailure)
         line, number = self._lines[has_failed], next(self._order)
-        turn: Deferred[None] = Deferred(lambda turn: line.remove((number, turn)))
-        line.append((number, turn))
+        turn: Deferred[None] = Deferred(lambda turn: line.remove((is_new, number, turn)))
+        insort(line, (is_new, number, turn))
         self._begin_next()
         await maybe_deferred_to_future(turn)
         try:
@@ -139,7 +144,7 @@ class FetchLimiter:
     def _begin_next(self) -> None:
         while (has_failed := self._next_line()) is not None and not self._young.is_full:
             self._running[has_failed] += 1
-            _, turn = self._lines[has_failed].popleft()
+            *_, turn = self._lines[has_failed].popleft()
             self._young.begins(turn)
             turn.callback(None)
 

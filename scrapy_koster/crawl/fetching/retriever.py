@@ -1,6 +1,7 @@
 """Retrieves the robots.txt of sites: from the storage first, then from the site."""
 
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -129,7 +130,8 @@ class Retriever:
                 await self.clock.sleep(_CLAIM_POLL_SECS * (0.5 + self.chance()))
             load = partial(self.take_last, state, page)
             try:
-                async with self.pacer.turn(state, load), self.limiter.fetching(state):
+                async with self.pacer.turn(state, load), AsyncExitStack() as place:
+                    await place.enter_async_context(self.limiter.fetching(state))
                     # Claim after the wait for the limiter, or the claim could expire meanwhile.
                     if goes_on():
                         lease_left = await self._claimed(state, page)
@@ -137,7 +139,7 @@ class Retriever:
                         return
                     waiting.is_fetching = True
                     if not lease_left:
-                        await self._fetch(state, page, began)
+                        await self._fetch(state, page, began, place)
                         return
             except LateError:  # another visit to the host came first: claim again
                 waiting.is_fetching = False
@@ -145,10 +147,12 @@ class Retriever:
                 # Has an effect only if no result was stored, because ``put`` ends the claim.
                 await self.store.release(state.site)
 
-    async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
+    async def _fetch(
+        self, state: SiteState, page: Request, began: float, place: AsyncExitStack
+    ) -> None:
         """Fetch the robots.txt, store the result, and replace the facts about the site."""
         stale = last_copy(state.known)
-        result = await self.fetcher.fetch(state.site, page, stale)
+        result = await self.fetcher.fetch(state, page, place)
         if self.engine.is_closing:
             return
         known = await self.pacer.on_fetched(state, self._after(result, state.known, began))
