@@ -120,8 +120,8 @@ class Sites:
         *request* waits in place for *future*, is parked already, or does not wait for the attempt.
         """
         served = self.served.get(state)
-        waiting = served or Waiting(request)
-        waiting.template_request = request
+        waiting = served or Waiting()
+        waiting.add_template(request, self.config.page_meta)
         if future is not None:
             waiting.in_place[future] = None
         elif isinstance(state.step, Ask):

@@ -11,6 +11,8 @@ Time changes a step without an event: a copy expires, an attempt becomes due, th
 So take the step anew whenever you look at a site (``take_step``).
 """
 
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -30,6 +32,8 @@ from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.protocol.step import Ask, Settled, Step, next_step, waits
 from scrapy_koster.protocol.usage_statements import UsageLines
 from scrapy_koster.protocol.verdict import Source
+
+_TEMPLATES = 8
 
 
 class Facts(NamedTuple):
@@ -111,11 +115,11 @@ class Waiting:
     Parked requests are in the queue of the site (``ParkedRequests``).
     """
 
-    template_request: Request
-    """The request that began to wait last.
+    templates: deque[Request] = field(default_factory=partial(deque, maxlen=_TEMPLATES))
+    """Waiting requests with different proxies, or other meta in KOSTER_PAGE_META.
 
-    An attempt fetches the robots.txt with the User-Agent and the proxy of this request, and with
-    its other meta keys in KOSTER_PAGE_META.
+    An attempt fetches the robots.txt with the User-Agent and this meta of the last request. The
+    next attempt uses another one, because a proxy may be dead.
     """
     in_place: dict[Deferred[Settled], None] = field(default_factory=dict)
     """A Deferred for each request that waits in place, in order."""
@@ -125,6 +129,20 @@ class Waiting:
     """Whether a request that did not wait has found the next attempt due."""
     timer: CallLaterResult | None = None
     """The timer of the next attempt. None while a task serves the site."""
+
+    def add_template(self, request: Request, page_meta: Sequence[str]) -> None:
+        """Add *request* as the last template, or replace the one with the same *page_meta*."""
+        meta = [request.meta.get(key) for key in page_meta]
+        for n, template in enumerate(self.templates):
+            if meta == [template.meta.get(key) for key in page_meta]:
+                self.templates[n] = request
+                return
+        self.templates.append(request)
+
+    def next_template(self) -> Request:
+        """Return the request for the next attempt. The attempt after that uses another one."""
+        self.templates.rotate()
+        return self.templates[0]
 
     def tell(self, step: Settled) -> None:
         """End the waits in place by *step*."""

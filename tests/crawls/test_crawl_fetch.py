@@ -164,6 +164,19 @@ async def test_the_connection_meta_of_the_page(
     assert [asked.header("X-Signed") for asked in site.requests] == ["1", "1"]
 
 
+async def test_a_retry_uses_another_proxy_of_the_waiting_pages(
+    crawl: Crawl, server: Server
+) -> None:
+    """The first page and the last have a dead one, which is no failure of the site."""
+    site, dead, good = server.site(), server.down().url(), server.proxy().url()
+    urls = site.urls(4)
+    proxies = zip(urls, (dead, good, good, dead), strict=True)
+    requests = [Request(url, meta={"proxy": proxy, "max_retry_times": 0}) for url, proxy in proxies]
+    result = await crawl(urls=requests)
+    assert sorted(result.fetched) == urls[1:3]
+    assert result.stats["robotstxt/request_count"] == 2
+
+
 # Redirects into the network of the crawler.
 
 

@@ -119,7 +119,7 @@ class Retriever:
     async def _attempt(
         self, state: SiteState, waiting: Waiting, is_awaited: Callable[[], object]
     ) -> None:
-        began, lease_left, page = self.clock.epoch(), 0.0, waiting.template_request
+        began, lease_left, page = self.clock.epoch(), 0.0, waiting.next_template()
 
         def goes_on() -> object:
             is_asking = isinstance(self.current_step(state), Ask)
