@@ -30,7 +30,8 @@ class Engine:
 
     def __init__(self) -> None:
         self.under_way: set[Request] = set()
-        self.slot_of = self.wake = lambda *_: None
+        self.slots: dict[str, Any] = {}
+        self.slot_key = self.wake = lambda *_: ""
 
 
 def parked_in(crawler: Crawler, folder: Path | None = None) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from harness import forks
 from harness.crawling import IN_PLACE, STEADY, Crawl, RecordingSpider
-from harness.replies import Hang, Reply
+from harness.replies import Hang, Reply, redirect
 from harness.server import Server
 from harness.virtual import time
 from scrapy import Request
@@ -129,6 +129,23 @@ async def test_requests_that_waited_leave_places_to_other_hosts(
     await crawl(urls=urls, settings=settings | {"CONCURRENT_REQUESTS": 4})
     pages = [[each.at for each in site.requests][1:] for site in (first, healthy)]
     assert pages[1][2] < pages[0][4]
+
+
+@pytest.mark.parametrize("delay", ["", "Crawl-delay: 0.3"])
+async def test_requests_that_waited_leave_other_slots_to_other_requests(
+    crawl: Crawl, server: Server, delay: str
+) -> None:
+    """Redirected requests keep the slot of the first host, here behind pages that hang."""
+    slow, site = server.site(), server.site(host="127.0.0.2")
+    site.robots = Reply(body=f"User-agent: *\nDisallow:\n{delay}", delay=0.5)
+    slow.page("/moved", redirect(site.url("/target")))
+    slow.page("/hangs", Hang())
+    urls = [slow.url("/moved"), slow.url("/hangs"), *site.urls(6)]
+    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_TIMEOUT": 30, "RETRY_ENABLED": False}
+    result = await crawl(urls=urls, settings=settings | {"KOSTER_CRAWL_DELAY": "obey"})
+    assert len(result.fetched) == 7
+    assert site.pages_asked[-1] == "/target"
+    assert site.requests[-2].at < slow.requests[-1].at + 10
 
 
 # In place: pictures, files, and requests of callbacks. They wait for an answer, not for a recovery.

@@ -1,7 +1,7 @@
 """Access to undocumented parts of Scrapy 2.14 to 2.19."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import CancelledError
 
 _T = TypeVar("_T")
@@ -147,10 +148,16 @@ class Engine:
         active: set[Request] = self._crawler.engine.downloader.active
         return active
 
-    def slot_of(self, request: Request) -> Any:
-        """Return the slot of *request* in the downloader. None before *request* has a slot."""
-        slots: Any = getattr(self._crawler.engine.downloader, "slots", {})
-        return slots.get(request.meta.get("download_slot"))
+    @property
+    def slots(self) -> Mapping[str, Any]:
+        """The slots of the downloader, by key."""
+        slots: Mapping[str, Any] = getattr(self._crawler.engine.downloader, "slots", {})
+        return slots
+
+    def slot_key(self, request: Request) -> str:
+        """Return the key of the slot in which *request* is sent: its host, unless it has one."""
+        key: str = request.meta.get("download_slot") or urlparse_cached(request).hostname or ""
+        return key
 
     def share_of_scraper(self, callbacks: int) -> float:
         """Return the share of the scraper's room that *callbacks* use with responses of mean size.

@@ -21,9 +21,11 @@ from scrapy_koster.protocol.step import Refuse, Settled
 
 @dataclass(eq=False, slots=True)
 class SiteQueue:
-    """Requests that wait for a site, or for the next visit to a host."""
+    """Requests that wait for a site, or for the next visit to a host, and use the same slot."""
 
     name: str
+    slot: str
+    """The key of their slot in the downloader. "" for requests that were not seen here."""
     heap: list[tuple[Place, Request | None]] = field(default_factory=list)
     """Requests with their ``Place``; None instead of a request in the file or in Redis."""
     failure: FetchFailure | None = None
@@ -54,8 +56,8 @@ class ParkedRequests:
         self._slot_size = most or self._places
         """The number of requests that a slot sends at once, unless DOWNLOAD_SLOTS changes it."""
         self._numbers = count()
-        self._queues: dict[str, SiteQueue] = {}
-        """The queues that have requests, by the names of sites and hosts."""
+        self._queues: dict[str, dict[str, SiteQueue]] = {}
+        """The queues that have requests, by the names of sites and hosts, and by slot."""
         self._open: OrderedDict[SiteQueue, bool] = OrderedDict()
         """The open queues, whose requests can come out, in the order of turns.
 
@@ -92,7 +94,7 @@ class ParkedRequests:
             return
         left = self._file.resume()
         for name, place in left:
-            self._queue(name).heap.append((place, None))
+            self._queue(name, "").heap.append((place, None))
         self._numbers = count(1 + max((number for _, (_, number) in left), default=0))
         self.unopened = dict.fromkeys(self._queues)
 
@@ -104,41 +106,49 @@ class ParkedRequests:
         if not isinstance(self._store, RedisQueues):
             return False
         for name in sorted(self._store.names() - self._queues.keys()):
-            self._queue(name).heap.append(((0, -1), None))
+            self._queue(name, "").heap.append(((0, -1), None))
             self.unopened[name] = None
         return bool(self.unopened)
 
     # Requests begin to wait.
 
     def push(self, name: str, request: Request) -> None:
-        """Put *request* into the queue of *name*, a site or a host, and close the queue.
+        """Put *request* into a queue of *name*, a site or a host, and close the queues of *name*.
 
         A queue whose requests are refused stays open, and *request* will be refused, too. A queue
         that lets one request out stays open, too.
         """
         self.unopened.pop(name, None)
-        queue = self._queue(name)
-        if self._open.get(queue) is False and queue.failure is None:
-            del self._open[queue]
+        queue = self._queue(name, "" if self._store.is_shared else self._engine.slot_key(request))
+        for each in self._of(name):
+            if self._open.get(each) is False and each.failure is None:
+                del self._open[each]
         place = (-request.priority, next(self._numbers))
         is_filed = self._store.write(name, place, request)
         heappush(queue.heap, (place, None if is_filed else request))
 
-    def _queue(self, name: str) -> SiteQueue:
-        return self._queues.setdefault(name, SiteQueue(name))
+    def _queue(self, name: str, slot: str) -> SiteQueue:
+        return self._queues.setdefault(name, {}).setdefault(slot, SiteQueue(name, slot))
+
+    def _of(self, name: str) -> list[SiteQueue]:
+        return list(self._queues.get(name, {}).values())
+
+    def _end(self, queue: SiteQueue) -> None:
+        queues = self._queues.get(queue.name, {})
+        if queues.pop(queue.slot, None) and not queues:
+            del self._queues[queue.name]
 
     def waiting_in(self, name: str) -> int:
-        """Return the number of requests that wait in the queue of *name*, a site or a host.
+        """Return the number of requests that wait for *name*, a site or a host.
 
-        The result is 0 if the queue is open for all its requests.
+        Requests in queues that are open for all their requests do not count.
         """
-        queue = self._queues.get(name)
-        return 0 if queue is None or self._open.get(queue) is False else len(queue.heap)
+        closed = (each for each in self._of(name) if self._open.get(each) is not False)
+        return sum(len(each.heap) for each in closed)
 
     def comes_out(self, name: str) -> bool:
-        """Return whether requests in the queue of *name* come out as soon as the downloader can."""
-        queue = self._queues.get(name)
-        return queue is not None and queue in self._open and self._has_room(queue)
+        """Return whether requests that wait for *name* come out as soon as the downloader can."""
+        return any(each in self._open and self._has_room(each) for each in self._of(name))
 
     # Requests come out.
 
@@ -156,35 +166,42 @@ class ParkedRequests:
             self._engine.wake()
 
     def let_out(self, name: str, failure: FetchFailure | None = None) -> None:
-        """Let the requests in the queue of *name* come out. With *failure* they are refused."""
+        """Let the requests that wait for *name* come out. With *failure* they are refused."""
         self.unopened.pop(name, None)
-        if (queue := self._queues.get(name)) is not None:
+        for queue in self._of(name):
             queue.failure = failure
             self._open[queue] = False
 
     def let_one_out(self, name: str) -> bool:
-        """Let one request in the queue of *name*, a host, come out before other queues.
+        """Let one request that waits for *name*, a host, come out before other queues.
 
-        Returns whether there is such a queue.
+        A request whose slot is full comes last. Returns whether a request waits.
         """
-        if (queue := self._queues.get(name)) is not None:
+        queues = self._of(name)
+        if queues:
+            queue = min(queues, key=lambda each: (self._is_full(each), each.heap[0][0]))
             self._open.setdefault(queue, True)
             self._open.move_to_end(queue, last=False)
-        return queue is not None
+        return bool(queues)
+
+    def _is_full(self, queue: SiteQueue) -> bool:
+        slot = self._engine.slots.get(queue.slot)
+        return slot is not None and not slot.free_transfer_slots()
 
     def _unwritten_of(self, name: str) -> str:
         """Move the requests of a queue that are not in the JOBDIR to a queue of their own.
 
         Returns the name of this queue. There is no such queue without such requests or a JOBDIR.
         """
-        queue, apart = self._queue(name), f"{name} (not in the JOBDIR)"
-        unwritten = [entry for entry in queue.heap if entry[1] is not None]
-        if unwritten and self._store.lasts:
-            own = self._queue(apart)
-            own.heap = sorted(own.heap + unwritten)
-            queue.heap = sorted(entry for entry in queue.heap if entry[1] is None)
-        if not queue.heap:
-            del self._queues[name]
+        apart = f"{name} (not in the JOBDIR)"
+        for queue in self._of(name):
+            unwritten = [entry for entry in queue.heap if entry[1] is not None]
+            if unwritten and self._store.lasts:
+                own = self._queue(apart, queue.slot)
+                own.heap = sorted(own.heap + unwritten)
+                queue.heap = sorted(entry for entry in queue.heap if entry[1] is None)
+            if not queue.heap:
+                self._end(queue)
         return apart
 
     @property
@@ -205,7 +222,7 @@ class ParkedRequests:
         """
         if (request := self.pop(1)) is not None or not self._open:
             return request
-        slots = {request.meta.get("download_slot") for request in self._engine.under_way}
+        slots = {self._engine.slot_key(request) for request in self._engine.under_way}
         return self.pop(math.ceil(self._places / max(1, len(slots))))
 
     def pop(self, most: int = sys.maxsize) -> Request | None:
@@ -231,8 +248,8 @@ class ParkedRequests:
     def _has_room(self, queue: SiteQueue, most: int = sys.maxsize) -> bool:
         under_way = self._engine.under_way
         sent = queue.sent = [request for request in queue.sent if request in under_way]
-        slot = self._engine.slot_of(sent[-1]) if sent else None
-        if slot is None:
+        key = queue.slot or (self._engine.slot_key(sent[-1]) if sent else "")
+        if (slot := self._engine.slots.get(key)) is None:
             return len(sent) < min(most, self._slot_size)
         in_slot = [request for request in sent if request in slot.active]
         is_delayed = any(request not in slot.transferring for request in in_slot)
@@ -255,7 +272,7 @@ class ParkedRequests:
             elif not self.redis_unavailable:  # the queue in Redis is empty
                 queue.heap = sorted(entry for entry in queue.heap if entry[1] is not None)
             if not queue.heap:
-                self._queues.pop(queue.name, None)
+                self._end(queue)
             if request is not None:
                 return request
         return None
@@ -264,11 +281,13 @@ class ParkedRequests:
 
     def by_name(self) -> Counter[str]:
         """Return the number of waiting requests by site or host."""
-        return Counter({name: len(queue.heap) for name, queue in self._queues.items()})
+        return Counter(
+            {name: sum(len(each.heap) for each in self._of(name)) for name in self._queues}
+        )
 
     def unwritten(self) -> list[Request]:
         """Return the requests that are neither in the JOBDIR nor in Redis."""
-        heaps = [sorted(queue.heap) for queue in self._queues.values()]
+        heaps = [sorted(each.heap) for name in self._queues for each in self._of(name)]
         return [request for heap in heaps for _, request in heap if request is not None]
 
     def close(self) -> None:
