@@ -171,6 +171,8 @@ class HostLocks:
                     host.waiters.move_to_end(given, last=False)
                 if not host.is_locked:
                     host.wake()
+                elif not (host.under_way or host.is_in_queue):
+                    self.hand_on(host)  # its request may wait for *visitor*
                 self.want(host)
                 return await maybe_deferred_to_future(given)
         except CANCELLED:
