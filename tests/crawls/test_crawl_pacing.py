@@ -128,6 +128,23 @@ async def test_a_redirect_that_waits_for_its_turn_is_no_failure_of_the_site(
     assert_apart(www, secs=1.5)
 
 
+async def test_a_turn_that_outlasts_the_claim_costs_no_copy_of_another_crawl(
+    crawl: Crawl, server: Server
+) -> None:
+    apex, www = server.site(), server.site(host="127.0.0.2")
+    apex.robots = [redirect(www.url("/robots.txt")), robots(0.1)]
+    www.robots = [robots(20), Reply(503)]
+    settings = OBEY | {"KOSTER_TIMEOUT_SECS": 1}
+    arguments = {"then": apex.urls(1)}
+    first = crawl.start(Leads, urls=www.urls(1, "/first"), settings=settings, arguments=arguments)
+    await crawl.until(lambda: apex.requests)
+    await crawl.sleep(10)
+    await crawl(urls=apex.urls(1, "/other"), settings=settings)
+    result = await first.result()
+    assert result.fetched == (www.url("/first"), *apex.urls(1))
+    assert apex.asked("/robots.txt") == 2
+
+
 async def test_a_redis_that_starts_later_holds_visits_back(crawl: Crawl, server: Server) -> None:
     site, url = server.site(), f"redis://127.0.0.1:{server.down().port}"
     site.robots = robots()

@@ -156,6 +156,11 @@ class Retriever:
         if self.engine.is_closing:
             return
         known = await self.pacer.on_fetched(state, self._after(result, state.known, began))
+        if isinstance(known, FetchFailure):
+            # A redirect that waits for its turn can outlast the claim, and another process fetch.
+            await self.take_last(state, page)
+            if not isinstance(self.current_step(state), Ask):
+                return
         if self.archiver is not None:
             now, exchanges = self.clock.epoch(), result.exchanges
             attempt = Attempt(state.site, known, Source.FETCHED.value, now, exchanges, stale)
