@@ -83,7 +83,8 @@ class Watch:
         self._history = history
         self.found: Broken | None = None
         self._flights: list[Flight] = []
-        self._led: dict[tuple[Process, str], set[str]] = {}
+        self._led = defaultdict[tuple["Process", str], list[set[str]]](list)
+        """The sites whose redirects lead a process to a URL: those of each redirect."""
         self._answers = defaultdict[str, list[Answer]](list)
         self._bodies: dict[str, bytes] = {}
         """The files, by their ETags."""
@@ -106,7 +107,9 @@ class Watch:
         """*process* sends a request for a robots.txt, or where one has led."""
         url = request.url
         self._history.tell(process, "asks", url)
-        flight = Flight(process, url, self._led.pop((process, url), set()))
+        led = self._led[process, url]
+        flight = Flight(process, url, set().union(*led))
+        del led[:1]  # another redirect to it may be on its way
         if not flight.led_from:
             self._asks_a_site(flight)
         self._flights.append(flight)
@@ -138,7 +141,7 @@ class Watch:
         answer = Answer(process, now, 0)
         if response is not None and response.status == 302:
             target = (response.headers.get("Location") or b"").decode()
-            self._led.setdefault((process, target), set()).update(flight.origins)
+            self._led[process, target].append(flight.origins)
         elif response is not None and not is_failure(response.status):
             answer = self._answer(flight, request, response)
         for origin in flight.origins:
