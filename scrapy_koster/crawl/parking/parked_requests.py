@@ -186,7 +186,7 @@ class ParkedRequests:
 
     def _is_full(self, queue: SiteQueue) -> bool:
         slot = self._engine.slots.get(queue.slot)
-        return slot is not None and not slot.free_transfer_slots()
+        return slot is not None and len(slot.transferring) >= slot.concurrency
 
     def _unwritten_of(self, name: str) -> str:
         """Move the requests of a queue that are not in the JOBDIR to a queue of their own.
