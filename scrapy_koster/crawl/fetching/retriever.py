@@ -79,6 +79,7 @@ class Retriever:
     def __post_init__(self) -> None:
         """Note when the crawl begins. Earlier failures of sites do not count."""
         self._began = self.clock.epoch()
+        self._claim_secs = self.config.timeout_secs + CLAIM_SPARE_SECS
 
     async def close(self) -> None:
         """Close the archive and the storage, after the last attempt."""
@@ -156,7 +157,7 @@ class Retriever:
         if self.engine.is_closing:
             return
         known = await self.pacer.on_fetched(state, self._after(result, state.known, began))
-        if isinstance(known, FetchFailure):
+        if isinstance(known, FetchFailure) and self.clock.epoch() > began + self._claim_secs:
             # A redirect that waits for its turn can outlast the claim, and another process fetch.
             await self.take_last(state, page)
             if not isinstance(self.current_step(state), Ask):
@@ -189,8 +190,7 @@ class Retriever:
         A stored copy or failure that is newer than the known one is learnt. If the site was unknown
         before and is settled by this, nothing is claimed.
         """
-        secs = self.config.timeout_secs + CLAIM_SPARE_SECS
-        is_first = state.known is None
+        secs, is_first = self._claim_secs, state.known is None
         claimed = await self.store.claim(state.site, secs=secs, unless_known=is_first)
         await self._take_stored(state, claimed.known, page)
         if is_first and claimed.known is not None and isinstance(self.current_step(state), Ask):
