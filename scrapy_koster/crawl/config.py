@@ -23,6 +23,7 @@ from scrapy_koster.protocol.nametoken import joined, name_token, names_of
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading
+from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.usage import UsageAction, UsageChoice, UsageUnknown
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.port import Setting, Storage
@@ -162,6 +163,7 @@ class Config:
             robot=checked_robot(of_spider or settings.get(where), where, parser),
             policy=Policy(
                 html=values["html_robotstxt"],
+                standard=Standard.RFC_9309 if opens else Standard.DRAFT,
                 reads_hidden=issubclass(parser, StrictestRobotParser),
                 **_those_of(Policy, values),
             ),

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from scrapy_koster.protocol.override import Override, current
+from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
 
 
@@ -58,6 +59,8 @@ class Policy:
     overrides: tuple[Override, ...] = ()
     is_opened: bool = False
     """Whether only an override allows requests to a site that fails (``at``)."""
+    standard: Standard = Standard.DRAFT
+    """The standard of the parser. It decides on sites without rules, except after 401 and 403."""
     reads_hidden: bool = False
     """Whether the parser obeys hidden and misspelled lines."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
-from scrapy_koster.protocol.access import CachedRobots, FetchFailure
+from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure
 from scrapy_koster.protocol.defect import Permission, bools_of, guarded, returned
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.html_page import page_in_place
@@ -13,11 +13,11 @@ from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import name_token, names_of
 from scrapy_koster.protocol.override import Override, choice
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.policy import Policy
+from scrapy_koster.protocol.policy import Policy, Restricted
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.ruling import Ruling
+from scrapy_koster.protocol.ruling import Ruling, Standard
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.site_status import Ground
 from scrapy_koster.protocol.step import Obey, Refuse, Settled, status_of_step
@@ -246,11 +246,12 @@ def verdict_on(
     reader = parser if status.ground is Ground.RULE else None
     delay = too_long if forbidden is None else None
     stated = stated if forbidden is None and delay is None else None
+    known = step.copy if isinstance(step, Obey) else step.failure
     override = chosen = None
     if delay is not None:
-        ground, ruling = Ground.DELAY, _ruling_by(delay.line)
+        ground, ruling = Ground.DELAY, _ruling_by(delay.line, policy)
     elif stated is not None:
-        ground, ruling = Ground.USAGE, _ruling_by(stated.as_line())
+        ground, ruling = Ground.USAGE, _ruling_by(stated.as_line(), policy)
     else:
         decided = forbidden or url
         if overrides and not isinstance(step, Refuse):
@@ -261,7 +262,10 @@ def verdict_on(
             if chosen and by_site(decided, robot) is bool(forbidden):
                 override = chosen[1]
         ground = Ground.OVERRIDE if override else status.ground
-        ruling = _ruling(reader, decided, robot, allowed=not forbidden)
+        if reader is None:
+            ruling = _without_rules(known, policy, allowed=not forbidden)
+        else:
+            ruling = _ruling(reader, decided, robot, allowed=not forbidden)
     # A disallowing override, or a delay, would refuse the URL by RFC 9309, too.
     is_ours = ruling.rule and isinstance(parser, Reading) and not (chosen or too_long)
     return Verdict(
@@ -271,7 +275,7 @@ def verdict_on(
         robot=ruling.name or name_token(robot),
         names=names if len(names := names_of(robot)) > 1 else (),
         ground=ground,
-        known=step.copy if isinstance(step, Obey) else step.failure,
+        known=known,
         source=source,
         delay=delay,
         stated=stated,
@@ -282,15 +286,28 @@ def verdict_on(
     )
 
 
-def _ruling_by(line: Line | None) -> Ruling:
-    return Ruling(allowed=False, section="3.2", record=None, rule=line)  # 3.2: an extension
+def _ruling_by(line: Line | None, policy: Policy) -> Ruling:
+    # An extension of the draft, or a record that "is not part of the robots.txt protocol".
+    section = "3.2" if policy.standard is Standard.DRAFT else "2.2.4"
+    return Ruling(allowed=False, section=section, record=None, rule=line, standard=policy.standard)
+
+
+def _without_rules(known: CacheEntry, policy: Policy, *, allowed: bool) -> Ruling:
+    """Return the ruling for a failure, or for an answer without rules."""
+    standard, section = policy.standard, "2.3.1.4"
+    if isinstance(known, CachedRobots):
+        section = "2.3.1.1" if known.status < 300 else "2.3.1.3"
+        if known.status in (401, 403):
+            is_open = policy.restricted is Restricted.ALLOW
+            standard = Standard.RFC_9309 if is_open else Standard.DRAFT
+    section = "3.1" if standard is Standard.DRAFT else section
+    return Ruling(allowed, section, record=None, rule=None, standard=standard)
 
 
 def _ruling(parser: Any, url: str, robot: str | bytes, *, allowed: bool) -> Ruling:
-    """Return the ruling for the decision *allowed*; *parser* is None if rules did not decide."""
-    if not hasattr(parser, "ruling"):  # no parser, or a parser that names no line
-        section = "3.1" if parser is None else type(parser).__name__
-        return Ruling(allowed=allowed, section=section, record=None, rule=None)
+    """Return the ruling of *parser* for the decision *allowed*."""
+    if not hasattr(parser, "ruling"):  # a parser that names no line
+        return Ruling(allowed, type(parser).__name__, record=None, rule=None)
     ruling = guarded(parser, "ruling", lambda: parser.ruling(url, robot))
     if not isinstance(ruling, Ruling):
         raise returned(parser, "ruling", ruling, "a Ruling")

@@ -99,6 +99,7 @@ def test_401_and_403_follow_the_reading(parser: Any, *, opens: bool) -> None:
     for chosen in (None, "allow", "disallow"):
         policy = config({"KOSTER_PARSER": parser, "KOSTER_RESTRICTED": chosen}).policy
         assert policy.restricted.value == (chosen or ("allow" if opens else "disallow"))
+        assert policy.standard.value == ("RFC 9309" if opens else "draft")
 
 
 @pytest.mark.parametrize("name", WRONG)

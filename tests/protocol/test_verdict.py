@@ -19,7 +19,7 @@ from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.exchange import Exchange, digest_of, is_digest
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.policy import Html, Missing, Policy
+from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt, Strictest
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site_status import Ground
@@ -275,6 +275,8 @@ TOO_LONG = "which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
 def test_what_the_rules_allow_is_forbidden_by_a_delay(step: Settled, parser: object) -> None:
     verdict = judged("/", step, parser, too_long=SLOW)
     assert (verdict.allowed, verdict.ground, verdict.section) == (False, Ground.DELAY, "3.2")
+    by_rfc9309 = judged("/", step, parser, Policy(standard=Standard.RFC_9309), too_long=SLOW)
+    assert (by_rfc9309.standard, by_rfc9309.section) == (Standard.RFC_9309, "2.2.4")
     assert (verdict.delay, verdict.rule, verdict.record) == (SLOW, SLOW.line, None)
     assert verdict.because() == f"line 4 'Crawl-delay: 90.5', {TOO_LONG}"
 
@@ -295,20 +297,38 @@ def test_a_delay_without_a_line() -> None:
     assert (told["standard"], told["crawl_delay"]["line"]) == (None, None)
 
 
+OPEN, CLOSED = {"restricted": Restricted.ALLOW}, {"restricted": Restricted.DISALLOW}
+
+
 @pytest.mark.parametrize(
-    ("step", "policy", "allowed", "ground"),
+    ("step", "settings", "allowed", "ground", "section"),
     [
-        (Obey(replace(COPY, status=404), 0), Policy(), True, Ground.UNRESTRICTED),
-        (Obey(replace(COPY, status=403), 0), Policy(), False, Ground.RESTRICTED),
-        (Obey(HTML, 0), Policy(missing=Missing.DISALLOW), False, Ground.MISSING),
-        (Obey(HTML, 0), Policy(html=Html.DISALLOW), False, Ground.HTML),
-        (Pass(FAILURE, 0), Policy(), True, Ground.UNAVAILABLE),
-        (Refuse(FAILURE, 0), Policy(), False, Ground.UNAVAILABLE),
+        (Obey(replace(COPY, status=404), 0), {}, True, Ground.UNRESTRICTED, "2.3.1.3"),
+        (Obey(replace(COPY, status=403), 0), OPEN, True, Ground.UNRESTRICTED, "2.3.1.3"),
+        (Obey(replace(COPY, status=403), 0), CLOSED, False, Ground.RESTRICTED, "3.1"),
+        (Obey(HTML, 0), {"missing": Missing.DISALLOW}, False, Ground.MISSING, "2.3.1.1"),
+        (Obey(HTML, 0), {"html": Html.DISALLOW}, False, Ground.HTML, "2.3.1.1"),
+        (Pass(FAILURE, 0), {}, True, Ground.UNAVAILABLE, "2.3.1.4"),
+        (Refuse(FAILURE, 0), {}, False, Ground.UNAVAILABLE, "2.3.1.4"),
     ],
 )
-def test_without_rules(step: Settled, policy: Policy, allowed: bool, ground: Ground) -> None:
+@pytest.mark.parametrize("standard", Standard)
+def test_without_rules(
+    step: Settled,
+    settings: dict[str, Any],
+    *,
+    allowed: bool,
+    ground: Ground,
+    section: str,
+    standard: Standard,
+) -> None:
+    """The standard of the parser decides, and after 401 and 403 the standard that does so."""
+    policy = Policy(standard=standard, **settings)
     verdict = judged("/x", step, None, policy)
-    assert (verdict.allowed, verdict.ground, verdict.section) == (allowed, ground, "3.1")
+    is_draft = section == "3.1" or (standard is Standard.DRAFT and settings is not OPEN)
+    decided = (Standard.DRAFT, "3.1") if is_draft else (Standard.RFC_9309, section)
+    assert (verdict.allowed, verdict.ground) == (allowed, ground)
+    assert (verdict.standard, verdict.section) == decided
     assert verdict.is_explained
     assert judged("/robots.txt", step, None, policy).allowed
     assert judged("/robots.txt;", step, None, policy).allowed is allowed
