@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 
 import pytest
@@ -13,21 +14,25 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import CachedRobots, FetchFailure
+from scrapy_koster.protocol.access import Answer, CachedRobots, FetchFailure, after_answer
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.step import Defer, Obey, Pass, Refuse
+from scrapy_koster.protocol.step import Defer, Obey, Pass, Refuse, next_step
 
 FILE = CachedRobots("http://fict.org/robots.txt", 200, b"User-agent: *\n", None, None, 1e9, 1e10)
 SHUT = replace(FILE, status=403, body=b"")
 FAILURE = FetchFailure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
 
 
-def test_twenty_sites_of_a_kind_are_named(caplog: pytest.LogCaptureFixture) -> None:
-    """Sites that are refused without a waiting request are not named."""
+def a_crawler() -> Crawler:
     crawler = Crawler(RecordingSpider, {"ROBOTSTXT_OBEY": True, "USER_AGENT": "fig"})
     crawler.spider = RecordingSpider()
     crawler.stats = MemoryStatsCollector(crawler)
-    announcer = Announcer(crawler, config_of(crawler))
+    return crawler
+
+
+def test_twenty_sites_of_a_kind_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    """Sites that are refused without a waiting request are not named."""
+    announcer = Announcer(crawler := a_crawler(), config_of(crawler))
     for number in range(22):
         site = Site("http", f"s{number}.example", 80)
         for step in (Defer(FAILURE, 0), Refuse(FAILURE, 0), Pass(FAILURE, 0), Obey(SHUT, 0)):
@@ -36,3 +41,24 @@ def test_twenty_sites_of_a_kind_are_named(caplog: pytest.LogCaptureFixture) -> N
         announcer.odd(SiteState(site), replace(FILE, cut_bytes=9))
     assert [record.levelno for record in caplog.records] == [logging.INFO] * 100
     assert crawler.stats.get_value("koster/cut") == 22
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("250", "Next attempt in 250 s"),
+        ("400", "Next attempt in 400 s, which is too late: if the crawl still runs in 300 s, it"),
+    ],
+)
+def test_an_attempt_after_the_limit_is_not_promised(
+    asked: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """KOSTER_DEFER_LIMIT_SECS is 300, so the site is given up before."""
+    config = config_of(crawler := a_crawler())
+    announcer, now = Announcer(crawler, config), time.time()
+    answer = Answer(FILE.url, 429, {"retry-after": asked})
+    known = after_answer(answer, None, now=now, policy=config.policy, jitter=0)
+    step = next_step(known, now=now, policy=config.policy)
+    announcer.announce(SiteState(Site("http", "fict.org", 80)), step, waiting=1)
+    assert said in caplog.text
+    assert ("raise KOSTER_DEFER_LIMIT_SECS" in caplog.text) is (asked == "400")

@@ -30,6 +30,10 @@ from scrapy_koster.protocol.wording import utc
 _OPENING = 'an entry of KOSTER_OVERRIDES with "unavailable": "allow"'
 _ANYWAY = f". To fetch its pages anyway, use {_OPENING}"
 _TO_GO_ON = ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS" + _ANYWAY
+_TOO_LATE = (
+    ", which is too late: if the crawl still runs in {:.0f} s, it gives the site up. To wait for"
+    " the attempt, raise KOSTER_DEFER_LIMIT_SECS"
+)
 _DRY_RUN = ". KOSTER_DRY_RUN: they are sent all the same"
 _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
 # Number of sites logged at INFO, for each kind of message and status. The summary counts all sites.
@@ -45,7 +49,7 @@ LINES = {
     " after the last complete line. To read all of it, raise KOSTER_MAX_BYTES",
     "odd": "The robots.txt of %(site)s is %(what)s",
     "deferred": "Holding requests to %(site)s until its robots.txt can be fetched (%(reason)s)."
-    " Waiting requests: %(waiting)d. Next attempt in %(secs).0f s",
+    " Waiting requests: %(waiting)d. Next attempt in %(secs).0f s%(hint)s",
     "given up": "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
     " %(attempts)d. Refused requests: %(waiting)d%(hint)s",
     "refused": "Refusing requests to %(site)s%(setting)s: its robots.txt cannot be retrieved"
@@ -197,6 +201,7 @@ class Announcer:
         if isinstance(step, Ask) or (isinstance(step, Defer) and state.is_deferred):
             return
         before, is_deferred = state.status, isinstance(step, Defer)
+        values: dict[str, object]
         policy = self._policy.at(state.site, self._epoch())
         now = SiteStatus.UNAVAILABLE if isinstance(step, Defer) else status_of_step(step, policy)
         self.summary.stands(state.site, now, before)
@@ -211,16 +216,18 @@ class Announcer:
                 self.send(signals.site_deferred, site=state.site)
                 if waiting:
                     self._stats.inc_value("koster/deferred/requests", waiting)
-                secs = max(0.0, failure.retry - self._epoch())  # 0 if the retry is due by now
-                reason = failure.reason
-                self._name("deferred", state, reason=reason, waiting=waiting, secs=secs)
+                now_epoch = self._epoch()  # the retry may be due by now
+                secs, left = (max(0.0, at - now_epoch) for at in (failure.retry, step.until))
+                hint = _TOO_LATE.format(left) if left < secs else ""
+                values = {"reason": failure.reason, "waiting": waiting, "secs": secs, "hint": hint}
+                self._name("deferred", state, **values)
             case Pass(failure) if before is not now:
                 setting = "KOSTER_UNAVAILABLE" if policy is self._policy else "KOSTER_OVERRIDES"
                 self._name("let through", state, reason=failure.reason, setting=setting)
             case Refuse(failure) if waiting:
                 self.send(signals.site_given_up, site=state.site)
                 hint = _DRY_RUN if self._is_dry_run else ""
-                values: dict[str, object] = {"reason": failure.reason, "waiting": waiting}
+                values = {"reason": failure.reason, "waiting": waiting}
                 if self._policy.defers:
                     is_final = failure.no_such_host or failure.is_defect
                     hint = hint or ("" if is_final else self._to_go_on)
