@@ -62,3 +62,35 @@ def test_an_attempt_after_the_limit_is_not_promised(
     announcer.announce(SiteState(Site("http", "fict.org", 80)), step, waiting=1)
     assert said in caplog.text
     assert ("raise KOSTER_DEFER_LIMIT_SECS" in caplog.text) is (asked == "400")
+
+
+OUT_OF_FILES = "raise the limit (ulimit -n), and run the crawl again"
+OFFLINE = "No robots.txt could be fetched in this crawl: check your network and your proxy"
+
+
+@pytest.mark.parametrize(
+    ("reason", "failed", "others", "said"),
+    [
+        ("ConnectBindError: Couldn't bind: 24: Too many open files.", 1, 1, OUT_OF_FILES),
+        ("ConnectionRefusedError", 6, 0, OFFLINE),
+        ("ConnectionRefusedError", 5, 0, "KOSTER_OVERRIDES"),
+        ("ConnectionRefusedError", 6, 1, "KOSTER_OVERRIDES"),
+    ],
+)
+def test_what_to_do_about_a_fault_of_the_crawl(
+    reason: str, failed: int, others: int, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its sites did nothing wrong: no override, and no longer wait, would help."""
+    announcer = Announcer(crawler := a_crawler(), config_of(crawler))
+    failure = replace(FAILURE, reason=reason)
+    steps = [Obey(FILE, 0)] * others + [Refuse(failure, 0)] * failed
+    for number, step in enumerate(steps):
+        site = Site("http", f"s{number}.example", 80)
+        announcer.log_retrieved(site, step.copy if isinstance(step, Obey) else failure)
+        announcer.announce(SiteState(site), step, waiting=1)
+    announcer.summary.write()
+    *_, given_up, closed, _ = caplog.messages
+    assert said in given_up
+    for fault in (OUT_OF_FILES, OFFLINE):
+        assert (fault in closed) is (fault == said)
+        assert (fault in given_up) is (fault == said)

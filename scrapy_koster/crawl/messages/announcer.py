@@ -101,6 +101,7 @@ class Announcer:
                     self._stats.inc_value("koster/html/challenges")
         self.send(signals.robots_retrieved, site=site, known=known, how=how, result=result)
         if isinstance(known, FetchFailure):
+            self.summary.failed(known.reason)
             self._log.debug(
                 "The robots.txt of %(site)s cannot be retrieved (%(reason)s), attempts:"
                 " %(attempts)d",
@@ -230,7 +231,8 @@ class Announcer:
                 values = {"reason": failure.reason, "waiting": waiting}
                 if self._policy.defers:
                     is_final = failure.no_such_host or failure.is_defect
-                    hint = hint or ("" if is_final else self._to_go_on)
+                    to_do = self.summary.advice(failure.reason) or self._to_go_on
+                    hint = hint or ("" if is_final else to_do)
                     self._name("given up", state, attempts=failure.attempts, hint=hint, **values)
                 elif before is not now:
                     setting = "" if failure.is_defect else " (KOSTER_UNAVAILABLE)"

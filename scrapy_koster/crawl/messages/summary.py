@@ -1,5 +1,7 @@
 """The first and the last messages of a crawl: the settings in force, and the results."""
 
+import errno
+import os
 from collections import Counter
 from enum import Enum
 from importlib.metadata import version
@@ -23,6 +25,16 @@ _SITES_NAMED = 10
 _CLOSED = (SiteStatus.RESTRICTED, SiteStatus.UNAVAILABLE)
 _DELAYS = {"ignore": "ignored", "obey": "obeyed", "refuse": "obeyed, long delays refused"}
 _RESTRICTED = {Restricted.ALLOW: "open", Restricted.DISALLOW: "close"}
+_OPEN_FILES = os.strerror(errno.EMFILE)
+_OUT_OF_FILES = (
+    ". This process has reached its limit of open files: raise the limit (ulimit -n), and run the"
+    " crawl again"
+)
+_MANY_SITES = 6
+_OFFLINE = (
+    ". No robots.txt could be fetched in this crawl: check your network and your proxy, and run"
+    " the crawl again"
+)
 _WHICH = (
     '. Which were refused, and by which line: LOG_LEVEL = "DEBUG", or scrapy robots explain URL'
 )
@@ -50,6 +62,7 @@ class Summary:
         self._hazards: Counter[Cause] = Counter()
         self._examples: dict[Cause, str] = {}
         self._stricter: Verdict | None = None
+        self._own_fault = ""
 
     def begin(self, robot: str) -> None:
         """Log the settings in force: *robot*, parser, storage, Crawl-delay, dry run."""
@@ -77,6 +90,19 @@ class Summary:
         if len(named := self._closed.get(now, {})) < _SITES_NAMED:
             named[site] = None
 
+    def failed(self, reason: str) -> None:
+        """Keep the *reason* of a failure if the crawl has caused the failure."""
+        if _OPEN_FILES in reason:
+            self._own_fault = reason
+
+    def advice(self, reason: str) -> str:
+        """Return what to do about a failure, if the crawl or its network causes it, or ""."""
+        if _OPEN_FILES in reason:
+            return _OUT_OF_FILES
+        failed = self._sites[SiteStatus.UNAVAILABLE]
+        is_offline = _MANY_SITES <= failed == self._sites.total() and not self.copies
+        return _OFFLINE if is_offline else ""
+
     def hazard_met(self, url: str, cause: Cause, because: str) -> None:
         """Count a page with a hazard. Keep the first page of a *cause* as the example to log."""
         self._hazards[cause] += 1
@@ -103,8 +129,9 @@ class Summary:
         closed = [self._listed(status) for status in self._closed if self._sites[status]]
         if closed and not is_survey:
             self._log.warning(
-                "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
+                "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them%(hint)s",
                 kinds=", ".join(closed),
+                hint=self.advice(self._own_fault),
             )
         stat = "koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden"
         refused, parked = stats.get_value(stat, 0), stats.get_value("koster/parked", 0)
