@@ -126,6 +126,7 @@ class RobotsReport:
         page = self._config.report
         if page is None:
             return
+        self._log.info("Writing the report. If the crawl had many sites, this takes a while")
         try:
             await run_in_thread(write_report, self._crawler, self._config, self.database, page)
         except Exception as error:  # noqa: BLE001

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sqlite3
@@ -104,6 +105,9 @@ async def test_equal_to_the_stats_and_to_the_servers(
     assert numbers.allowed_because["a robots.txt without rules"] == 6 * tenth
     assert numbers.totals["start_refused"] == sum(numbers.refused.values())
     assert page.stat().st_size < 250_000
+    [*_, writing, written] = result.logged(logging.INFO, "scrapy_koster.report")
+    assert writing.startswith("Writing the report.")
+    assert written.startswith(f"The report of this crawl: {page}")
     assert result.logged(30, "scrapy_koster.report.extension") == []
 
 
