@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Reply
+from harness.reports import database_of
 from harness.server import Server
 
-from scrapy_koster import RobotsReport
 from scrapy_koster.report.numbers import read
 
 SUMMARY, ANNOUNCER = (f"scrapy_koster.crawl.messages.{name}" for name in ("summary", "announcer"))
@@ -48,12 +48,11 @@ async def test_a_page_that_only_rfc_9309_forbids_is_told_with_both_lines(
         line.replace("/private/2", "/private")
     )
     assert STRICTEST.replace("Strictest", "Rfc9309") in line
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
-    [row] = read(report.database).hazards
+    numbers = read(database_of(result.crawler))
+    [row] = numbers.hazards
     assert row[:3] == (site.url(""), "records", 5)
     assert row[5] == 2
-    assert read(report.database).totals["looser"] == 2
+    assert numbers.totals["looser"] == 2
     page = (tmp_path / "page.html").read_text()
     assert "Allowed, although RFC 9309 forbids them: 2" in page
 
@@ -103,8 +102,6 @@ async def test_what_rfc_9309_allows_and_the_reading_refuses(
     for line in said:
         assert f"For example {site.url('/')}" in line
         assert 'Set KOSTER_PARSER = "scrapy_koster.Rfc9309RobotParser" to fetch them' in line
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
-    assert read(report.database).totals["stricter"] == stricter
+    assert read(database_of(result.crawler)).totals["stricter"] == stricter
     page = (tmp_path / "page.html").read_text()
     assert (f"Refused, although RFC 9309 allows them: {stricter}" in page) is bool(stricter)

@@ -10,11 +10,12 @@ from harness.challenge_pages import CHALLENGES
 from harness.comparison import HTML, RULES
 from harness.crawling import Crawl
 from harness.replies import Reply
+from harness.reports import database_of
 from harness.server import Server
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from scrapy_koster import RobotsReport, RobotsUnavailable
+from scrapy_koster import RobotsUnavailable
 from scrapy_koster.report.numbers import read
 
 QUICK = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.5}
@@ -40,9 +41,8 @@ async def test_a_challenge_is_a_temporary_failure_and_another_page_is_none(
     assert site.asked("/robots.txt") > 1
     assert result.stats["koster/html/challenges"] == site.asked("/robots.txt")
     assert result.stats["koster/html/pages"] == site.asked("/robots.txt") + 1
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
-    assert list(read(report.database).failures) == ["HTTP 200, a challenge page (Anubis)"]
+    failures = read(database_of(result.crawler)).failures
+    assert list(failures) == ["HTTP 200, a challenge page (Anubis)"]
     assert "a challenge page (Anubis)" in (tmp_path / "r.html").read_text()
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Reply
-from harness.reports import tables_in
+from harness.reports import database_of, tables_in
 from harness.server import Server, Site
 
-from scrapy_koster import RobotsForbidden, RobotsReport
+from scrapy_koster import RobotsForbidden
 from scrapy_koster.protocol.site_status import Ground
 from scrapy_koster.report.numbers import read
 
@@ -75,9 +75,7 @@ async def test_each_is_counted_and_told(
 
 
 def check_report(result: CrawlResult, site: Site, path: Path) -> None:
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
-    numbers = read(report.database)
+    numbers = read(database_of(result.crawler))
     text = f"{AGREED}, until 2999-12-31"
     assert numbers.to_dict()["overrides"] == [
         {"site": site.url(""), "override": text, "allowed": 1, "refused": 1}

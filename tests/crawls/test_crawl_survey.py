@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from harness.crawling import Crawl, CrawlResult, Running
 from harness.replies import Reply
+from harness.reports import database_of
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.http import Response
@@ -17,7 +18,6 @@ from scrapy.settings import Settings
 
 from scrapy_koster.commands.seeds import Seeds
 from scrapy_koster.commands.survey import SURVEY_SETTINGS, SurveySpider, survey_addons
-from scrapy_koster.report.extension import RobotsReport
 from scrapy_koster.report.numbers import read
 
 RULES = "User-agent: *\nDisallow: /private\nDisallow: /b\n"
@@ -55,9 +55,7 @@ def surveys(crawl: Crawl) -> Iterator[Surveys]:
 
 
 def numbers(result: CrawlResult) -> dict[str, Any]:
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
-    return read(report.database).to_dict()
+    return read(database_of(result.crawler)).to_dict()
 
 
 def spider(result: CrawlResult) -> SurveySpider:
