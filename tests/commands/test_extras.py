@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,12 @@ def test_commands_that_need_no_extra(base: None, robots: Robots) -> None:
         ran = robots(*command, stdin=ROBOTS)
         assert ran.status == status, ran
         assert NEEDED not in ran.err
+
+
+def test_redis_py_is_missing(base: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "scrapy_koster.storage.redis", raising=False)
+    with pytest.raises(ImportError, match=r"needs redis-py: pip install 'scrapy-koster\[redis\]'$"):
+        import_module("scrapy_koster.storage.redis")
 
 
 async def test_a_crawl_with_a_report_does_not_start(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from datetime import date
 from operator import attrgetter
@@ -161,23 +159,6 @@ def test_a_wrong_url_of_redis_shows_no_password(url: str) -> None:
         config({"KOSTER_REDIS_URL": url})
     said = "".join(format_exception(caught.value))
     assert not re.search("secret.|tail.", said.replace(repr(url), ""))
-
-
-WITHOUT_REDIS = """
-import sys
-sys.modules["redis"] = None
-import scrapy_koster.storage.redis
-"""
-
-
-@pytest.mark.slow
-def test_redis_py_is_missing() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", WITHOUT_REDIS], capture_output=True, text=True, check=False
-    )
-    assert run.stderr.endswith(
-        "ImportError: RedisStorage needs redis-py: pip install 'scrapy-koster[redis]'\n"
-    )
 
 
 # The settings of a storage that somebody else wrote.
