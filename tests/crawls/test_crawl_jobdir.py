@@ -11,6 +11,8 @@ import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider, Running
 from harness.replies import Reply
 from harness.server import Server, Site
+from scrapy import Request
+from scrapy.core.scheduler import Scheduler
 
 OPEN = Reply(body="User-agent: *\nDisallow: /no\n")
 
@@ -84,6 +86,30 @@ async def test_what_still_waits_is_there_for_the_next_run(
     await crawl(settings=jobdir)
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(12))
     assert list(Path(jobdir["JOBDIR"]).glob("koster-parked*")) == []
+
+
+class PartlyLost(Scheduler):
+    """Scrapy's scheduler, some of whose requests cannot be read."""
+
+    def next_request(self) -> Request | None:
+        request = super().next_request()
+        if request is not None and "lost" in request.url:
+            raise OSError("no such file")
+        return request
+
+
+async def test_what_cannot_be_read_is_passed_over_and_said_once(
+    crawl: Crawl, server: Server, jobdir: dict[str, Any]
+) -> None:
+    site = server.site()
+    urls = [*site.urls(2), *site.urls(50, "/lost{}"), site.url("/page2")]
+    settings = {**jobdir, "SCHEDULER": PartlyLost, "CONCURRENT_REQUESTS": 1}
+    running = crawl.start(urls=urls, settings=settings)
+    with pytest.raises(AssertionError) as logged:  # of the error in the log, with its traceback
+        await running.result()
+    assert sorted(site.pages_asked) == ["/page0", "/page1", "/page2"]
+    assert str(logged.value).count("Part of the queue in the JOBDIR cannot be read") == 1
+    assert "OSError: no such file" in str(logged.value)
 
 
 LIMIT_SECS = 4.0
