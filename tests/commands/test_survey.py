@@ -9,7 +9,6 @@ import io
 import lzma
 import re
 import signal
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -117,13 +116,6 @@ def seeds_in(folder: Path, *lines: str) -> Path:
     path = folder / "seeds.txt"
     path.write_text("\n".join(lines))
     return path
-
-
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not so after {seconds} s"
-        time.sleep(0.02)
 
 
 def test_a_survey_tells_what_would_be_refused(
@@ -283,9 +275,9 @@ def test_interrupted_and_resumed(survey: Survey, server: Server, tmp_path: Path)
     setting = f"KOSTER_SQLITE_PATH={storage}"
     command = ("-m", "scrapy", "robots", "survey", file, "-s", setting)
     with forks.start(*command, cwd=tmp_path) as process:
-        until(lambda: len(site.requests) == 40)
+        forks.until(lambda: len(site.requests) == 40)
         with closing(SQLiteStorage(str(storage), "scrapy")) as opened:
-            until(lambda: len(list(opened.sites())) == 36)
+            forks.until(lambda: len(list(opened.sites())) == 36)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=forks.ENDS_SECS)
     assert process.returncode == 3

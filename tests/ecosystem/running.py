@@ -6,12 +6,12 @@ import os
 import shutil
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from harness.forks import until
 
 BOUND_SECS = 20.0
 
@@ -30,13 +30,6 @@ def run(*command: str, cwd: Path | None = None, ended: tuple[int, ...] = (0,)) -
     assert ran.returncode in ended, ran.stderr
 
 
-def until(fact: Callable[[], bool]) -> None:
-    end = time.monotonic() + BOUND_SECS
-    while not fact():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 @contextmanager
 def running(command: list[str], folder: Path, port: int) -> Iterator[None]:
     """Run a server in *folder*, from when it listens until it has ended."""
@@ -44,7 +37,7 @@ def running(command: list[str], folder: Path, port: int) -> Iterator[None]:
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err, env=env)
         try:
-            until(lambda: process.poll() is not None or _listens(port))
+            until(lambda: process.poll() is not None or _listens(port), BOUND_SECS)
             assert process.poll() is None, _said(folder)
             yield
         finally:

@@ -19,12 +19,15 @@ import socket
 import struct
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.virtual import TIME
 
+T = TypeVar("T")
 ENDS_SECS = 240.0
 """How long a process of a test may take, on a machine that has much else to do."""
 SERVER = Path(__file__).with_name("fork_server.py")
@@ -116,6 +119,15 @@ def run(
             process.kill()
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, errors)
+
+
+def until(fact: Callable[[], T], secs: float = ENDS_SECS) -> T:
+    """Wait, in real time, for what another process does; return it."""
+    end = time.monotonic() + secs
+    while not (found := fact()):
+        assert time.monotonic() < end, f"not so after {secs} s"
+        time.sleep(0.02)
+    return found
 
 
 def _ask(request: bytes, fds: list[int]) -> None:

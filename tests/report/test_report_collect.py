@@ -8,7 +8,6 @@ import os
 import signal
 import sqlite3
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -165,11 +164,8 @@ def killed(tmp_path: Path, server: Server) -> tuple[Site, Path]:
     storage = tmp_path / "robots.sqlite3"
     crawl = forks.Popen([sys.executable, "-c", SPIDER, site.url(), str(storage)], cwd=tmp_path)
     try:
-        end = time.monotonic() + 90
-        while _allowed(tmp_path) < 20:
-            assert time.monotonic() < end
-            assert crawl.poll() is None
-            time.sleep(0.05)
+        forks.until(lambda: crawl.poll() is not None or _allowed(tmp_path) >= 20, 90)
+        assert crawl.poll() is None
     finally:
         os.kill(crawl.pid, signal.SIGKILL)
         crawl.wait()
