@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import signal
 import sqlite3
 import sys
 from contextlib import suppress
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 from harness import forks
 from harness.crawling import Crawl
+from harness.fleet import worker
 from harness.replies import Reply
 from harness.reports import database_of
 from harness.server import Server, Site
@@ -130,45 +129,24 @@ def test_a_csv_cell_is_no_formula(tmp_path: Path) -> None:
     assert values["record"] == "'=cmd()"
 
 
-SPIDER = """
-import sys
-from scrapy import Spider, Request
-from scrapy.crawler import CrawlerProcess
-
-class Slow(Spider):
-    name = "slow"
-
-    async def start(self):
-        for n in range(5000):
-            yield Request(f"{sys.argv[1]}page{n}")
-            yield Request(f"{sys.argv[1]}no/{n}")
-
-    def parse(self, response):
-        pass
-
-process = CrawlerProcess({
-    "ADDONS": {"scrapy_koster.Addon": 500}, "LOG_LEVEL": "WARNING", "KOSTER_REPORT": "page.html",
-    "KOSTER_SQLITE_PATH": sys.argv[2], "CONCURRENT_REQUESTS_PER_DOMAIN": 4,
-    "TELNETCONSOLE_ENABLED": False,
-})
-process.crawl(Slow)
-process.start()
-"""
-
-
 @pytest.fixture
 def killed(tmp_path: Path, server: Server) -> tuple[Site, Path]:
     """The site and the report of a crawl that was killed after some batches were written."""
     site = server.site()
     site.robots = RULES
-    storage = tmp_path / "robots.sqlite3"
-    crawl = forks.Popen([sys.executable, "-c", SPIDER, site.url(), str(storage)], cwd=tmp_path)
+    settings = {
+        "KOSTER_REPORT": str(tmp_path / "page.html"),
+        "KOSTER_SQLITE_PATH": str(tmp_path / "robots.sqlite3"),
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 4,
+    }
+    urls = [site.url(path.format(n)) for n in range(5000) for path in ("/page{}", "/no/{}")]
+    crawl = worker(urls, settings).process
     try:
         forks.until(lambda: crawl.poll() is not None or _allowed(tmp_path) >= 20, 90)
         assert crawl.poll() is None
     finally:
-        os.kill(crawl.pid, signal.SIGKILL)
-        crawl.wait()
+        crawl.kill()
+        crawl.communicate()
     [file] = (tmp_path / "reports").glob("*.sqlite3")
     return site, file
 
