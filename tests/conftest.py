@@ -17,7 +17,7 @@ from harness.browser import browser, opened  # noqa: F401  # fixtures
 from harness.commands import in_a_process, robots, sites  # noqa: F401
 from harness.crawling import Crawl
 from harness.loops import BareLoop, Loop, ReactorLoop
-from harness.server import Server
+from harness.server import Server, Site
 from harness.sizes import EXAMPLES, MANY_EXAMPLES
 from hypothesis import settings
 
@@ -138,6 +138,14 @@ def server(crawl: Crawl) -> Iterator[Server]:  # closed before the crawls that w
     with Server() as server:
         yield server
     assert not server.errors
+
+
+@pytest.fixture
+def site(server: Server) -> Site:
+    """One of which a part is forbidden."""
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /private\n"
+    return site
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.handlers import Around
 from harness.replies import Reply, redirect
@@ -24,13 +23,6 @@ class Following(Around):
         return await self.download_request(
             request.replace(url=response.urljoin(response.headers["Location"].decode()))
         )
-
-
-@pytest.fixture
-def site(server: Server) -> Site:
-    site = server.site()
-    site.robots = "User-agent: *\nDisallow: /private"
-    return site
 
 
 async def ended(crawl: Crawl, *urls: str | Request, **arguments: Any) -> CrawlResult:

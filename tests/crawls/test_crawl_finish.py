@@ -12,15 +12,7 @@ from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy import signals
 
-RULES = "User-agent: *\nDisallow: /private\n"
 FORBIDDEN = "robotstxt_forbidden"
-
-
-@pytest.fixture
-def site(server: Server) -> Site:
-    site = server.site()
-    site.robots = RULES
-    return site
 
 
 @pytest.mark.parametrize("scheduler", [{}, {"SCHEDULER": "scrapy.core.scheduler.Scheduler"}])

@@ -20,13 +20,6 @@ RULES = "User-agent: *\nDisallow: /private\n"
 FILTER: dict[str, Any] = {"KOSTER_FILTER_LINKS": True}
 
 
-@pytest.fixture
-def site(server: Server) -> Site:
-    site = server.site()
-    site.robots = RULES
-    return site
-
-
 class Linking(RecordingSpider):
     """Its first page has the links; pages that come later have none."""
 

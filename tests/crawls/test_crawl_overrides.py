@@ -6,7 +6,6 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import pytest
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Reply
 from harness.reports import database_of, tables_in
@@ -18,13 +17,6 @@ from scrapy_koster.report.numbers import read
 
 RULES = "User-agent: *\nDisallow: /private\n"
 AGREED = "the owner agreed by mail"
-
-
-@pytest.fixture
-def site(server: Server) -> Site:
-    site = server.site()
-    site.robots = RULES
-    return site
 
 
 def entry(site: Site, until: str = "2999-12-31", **more: Any) -> dict[str, Any]:
