@@ -144,12 +144,6 @@ def calm() -> Tally:
     return tally
 
 
-def page_about(tmp_path: Path, tally: Tally, **about: object) -> str:
-    database = written(tmp_path / "a.sqlite3", tally, about={**ABOUT, **about})
-    page.write_page(str(database), str(tmp_path / "page.html"))
-    return (tmp_path / "page.html").read_text()
-
-
 @pytest.mark.parametrize(
     ("counts", "about", "said"),
     [
@@ -165,6 +159,8 @@ def page_about(tmp_path: Path, tally: Tally, **about: object) -> str:
 def test_the_page_answers_the_four_questions(
     tmp_path: Path, counts: Callable[[], Tally], about: dict[str, Any], said: list[str]
 ) -> None:
-    made = page_about(tmp_path, counts(), **about)
+    database = written(tmp_path / "a.sqlite3", counts(), about={**ABOUT, **about})
+    page.write_page(str(database), str(tmp_path / "page.html"))
+    made = (tmp_path / "page.html").read_text()
     assert [words for words in said if words not in made] == []
     assert about is not STRICT or "he draft" not in made

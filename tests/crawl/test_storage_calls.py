@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any, ClassVar
 
 import pytest
@@ -42,13 +42,7 @@ def storage() -> type[Failing]:
 
 @pytest.fixture
 def breaker(storage: type[Failing]) -> Iterator[StorageCalls]:
-    with breaker_of(storage) as breaker:
-        yield breaker
-
-
-@contextmanager
-def breaker_of(storage: type[Failing], **settings: Any) -> Iterator[StorageCalls]:
-    crawler = get_crawler(Spider, {"KOSTER_STORAGE": storage, **settings})
+    crawler = get_crawler(Spider, {"KOSTER_STORAGE": storage})
     crawler.spider = Spider("x")
     set_clock(crawler, storage.clock)
     breaker = StorageCalls(crawler, Config.from_crawler(crawler))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from harness.crawling import IN_PLACE, Crawl, RecordingSpider, Robots
 from harness.replies import Reply, redirect
-from harness.server import Server, Site
+from harness.server import Server
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
@@ -22,13 +22,6 @@ FORBIDDEN = "User-agent: *\nDisallow: /\n"
 MANY = {"CONCURRENT_REQUESTS": 64, "CONCURRENT_REQUESTS_PER_DOMAIN": 64}
 
 
-def slow(server: Server) -> Site:
-    """Return a site whose robots.txt forbids all and comes late."""
-    site = server.site()
-    site.robots = Reply(body=FORBIDDEN, delay=0.5)
-    return site
-
-
 @pytest.mark.parametrize(
     ("robots", "settings"),
     [("koster", {}), (None, IN_PLACE)],
@@ -37,7 +30,8 @@ def slow(server: Server) -> Site:
 async def test_all_who_wait_for_one_robots_txt_obey_it(
     crawl: Crawl, server: Server, robots: Robots, settings: dict[str, Any]
 ) -> None:
-    site, requests = slow(server), 100
+    site, requests = server.site(), 100
+    site.robots = Reply(body=FORBIDDEN, delay=0.5)
     result = await crawl(urls=site.urls(requests), robots=robots, settings=MANY | settings)
     assert [request.path for request in site.requests] == ["/robots.txt"]
     assert result.stats["robotstxt/forbidden"] == requests

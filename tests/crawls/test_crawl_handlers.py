@@ -15,10 +15,7 @@ from harness.replies import Hang
 from harness.server import Server
 from harness.virtual import TIME
 from scrapy import Request
-from scrapy.exceptions import (
-    NotConfigured,
-    NotSupported,
-)
+from scrapy.exceptions import NotConfigured, NotSupported
 from scrapy.http import Response
 
 PAGES = (*ALLOWED, *FORBIDDEN)

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.comparison import HTML, RULES
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Handler, Reply, redirect
-from harness.reports import tables_in
+from harness.reports import database_of, tables_in
 from harness.server import Server, Site
 
 from scrapy_koster import RobotsForbidden
@@ -71,7 +71,7 @@ async def test_all_that_is_missing_is_disallowed(
         assert result.stats["koster/forbidden/missing"] == len(missing)
         assert result.stats["robotstxt/forbidden"] == len(missing)
         assert f"{len(missing)} missing and disallowed (KOSTER_MISSING)" in summary(result)
-        [numbers] = [read(str(path)) for path in newest_report(crawl)]
+        numbers = read(database_of(result.crawler))
         assert numbers.refused["missing"] == numbers.closed == len(missing)
         assert numbers.closed_by["missing"] == numbers.outcomes["restricted"] == len(missing)
         closed = tables_in((tmp_path / "report.html").read_text("utf-8"))["closed"]
@@ -79,10 +79,6 @@ async def test_all_that_is_missing_is_disallowed(
         assert hows == {"missing and disallowed (KOSTER_MISSING)"}
     assert [name for name, site in missing.items() if site.pages_asked not in ([], ["/gone"])] == []
     assert {site.asked("/robots.txt") for site in missing.values()} == {1}
-
-
-def newest_report(crawl: Crawl) -> list[Path]:
-    return sorted((crawl.folder / "reports").glob("*.sqlite3"))[-1:]
 
 
 def summary(result: CrawlResult) -> str:

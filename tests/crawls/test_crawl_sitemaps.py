@@ -46,14 +46,10 @@ class Ours(RobotsSitemapMixin, SitemapSpider):
         self.fetched.append(response.url)
 
 
-def robots_of(*sites: Site) -> dict[str, Any]:
-    return {"arguments": {"sitemap_urls": [site.url("/robots.txt") for site in sites]}}
-
-
 async def test_sitemaps_of_other_hosts(crawl: Crawl, server: Server) -> None:
     site, inside = server.site(), server.site(host="127.0.0.2")
     site.robots = f"Sitemap: {inside.url('/a.xml')}\n"
-    arguments = robots_of(site)["arguments"]
+    arguments: dict[str, Any] = {"sitemap_urls": [site.url("/robots.txt")]}
     await crawl(Ours, arguments={**arguments, "allowed_domains": ["127.0.0.1"]})
     assert inside.requests == ()
     await crawl(Ours, arguments=arguments)

@@ -9,9 +9,7 @@ from harness.crawling import Crawl
 from harness.server import Server
 from scrapy.exceptions import NotConfigured
 
-from scrapy_koster import (
-    RobotsForbidden,
-)
+from scrapy_koster import RobotsForbidden
 from scrapy_koster.crawl.engine.compat import robots_parsed
 
 RULES = "User-agent: *\nDisallow: /private\n"

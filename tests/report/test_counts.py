@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from scrapy.http import Response
 
@@ -30,12 +28,6 @@ def test_every_outcome_has_its_places() -> None:
     assert set(ALLOWED) == {each for each in SiteStatus if not each.is_closed}
 
 
-def row_of(counts: Counts) -> dict[str, Any]:
-    """Return the counts of the only site."""
-    assert list(counts.tally.rows["site"]) == [(NAME,)]
-    return counts.tally.rows["site"][NAME,]
-
-
 @pytest.fixture
 def counts() -> Counts:
     return Counts(lambda: NOW)
@@ -56,7 +48,7 @@ def test_a_failure(counts: Counts, reason: str, status: int, shown: str, kind: s
     """The status is 0 without an answer. The kind of a failure ends at the colon or the proxy."""
     for _ in range(2):
         counts.retrieved(SITE, failure(reason), Retrieval.FETCHED, None)
-    assert row_of(counts) == {"status": status, "reason": shown}
+    assert counts.tally.rows["site"] == {(NAME,): {"status": status, "reason": shown}}
     assert counts.tally.rows["failure"] == {(kind,): {"attempts": 2}}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sqlite3
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -32,11 +31,6 @@ QUICK = {
     "CONCURRENT_REQUESTS": 64,
     "LOG_LEVEL": "INFO",
 }
-
-
-def sites_in(database: str) -> dict[str, sqlite3.Row]:
-    with reading(database) as connection:
-        return {row["site"]: row for row in connection.execute("SELECT * FROM site")}
 
 
 def site_of_kind(server: Server, kind: int) -> Site:
@@ -67,7 +61,8 @@ def assert_exact(numbers: Numbers, stats: Any, sites: list[Site], database: str)
     assert totals["deferrals"] == stats.get("koster/deferred/sites", 0)
     assert sum(refused for *_, refused in numbers.rules) == numbers.refused["rule"]
     # The requests at the servers.
-    rows = sites_in(database)
+    with reading(database) as connection:
+        rows = {row["site"]: row for row in connection.execute("SELECT * FROM site")}
     assert len(rows) == numbers.sites == len(sites)
     for site in sites:
         row = rows[site.url()[:-1]]
