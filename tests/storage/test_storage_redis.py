@@ -21,16 +21,12 @@ from harness.certificate import private, signed
 from harness.documents import blocks, section, text
 from harness.redis_server import RedisServer, answering, common_server, redis_server
 
-from scrapy_koster.protocol.access import CachedRobots, FetchFailure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Claimed, StorageError
+from scrapy_koster.storage.contract import COPY, FAILURE, A, B
 from scrapy_koster.storage.encoding import decoded, encoded
 from scrapy_koster.storage.redis import RedisStorage
 
-A = Site("http", "a.example", 80)
-B = Site("http", "b.example", 80)
-COPY = CachedRobots("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1.0, 2.0)
-FAILURE = FetchFailure("503", 1, 1.0, 2.0, 3.0, COPY)
 SECS = 30.0
 PASSWORD = "s3cret/p@ss"
 QUOTED = "s3cret%2Fp%40ss"
@@ -102,7 +98,7 @@ def test_whatever_is_stored_ends_by_itself(storage: RedisStorage, client: Any, p
     storage.end_visit("a.example", "a", now=0.0, secs=SECS / 2)
     assert 10_000 < client.pttl(lock) <= 15_000
     client.expire(known_key(prefix), 5)
-    storage.put(A, replace(COPY, fetched=2.0))
+    storage.put(A, replace(COPY, fetched=2000.0))
     assert client.ttl(known_key(prefix)) > 3500
     assert all(client.ttl(key) > 0 for key in client.scan_iter(f"{prefix}*"))
 

@@ -11,15 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_koster.protocol.access import CachedRobots, FetchFailure
+from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import StorageError
+from scrapy_koster.storage.contract import COPY, FAILURE, A, B
 from scrapy_koster.storage.sqlite import SQLiteStorage
-
-A = Site("http", "a.example", 80)
-B = Site("http", "b.example", 80)
-COPY = CachedRobots("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1.0, 2.0)
-FAILURE = FetchFailure("503", 1, 1.0, 2.0, 3.0, COPY)
 
 
 @pytest.fixture
