@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.commands import ROOT, Ran, Robots, Sites
+from harness.commands import Ran, Robots, Sites
+from harness.documents import blocks, text
 from harness.draft import SECTION_4
 from harness.replies import Reply, redirect
 from harness.storages import SHARED, Place, place_of
@@ -563,24 +564,22 @@ def test_standard_output_or_error_that_is_closed(tmp_path: Path, closed: str) ->
 # docs/commands.md
 
 
-def blocks(language: str) -> list[str]:
-    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    return re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
+PAGE = text("docs/commands.md")
 
 
 def test_the_examples_of_the_documentation(robots: Robots, tmp_path: Path) -> None:
-    [file] = blocks("text")
+    [file] = blocks(PAGE, "text")
     (tmp_path / "robots.txt").write_text(file)
     example = re.compile(r"(?ms)^\$ scrapy robots (.*?)\n(.*?)^\$ echo \$\?\n(\d)\n")
-    examples = [found for block in blocks("console") for found in example.findall(block)]
-    assert len(examples) == "\n".join(blocks("console")).count("$ scrapy")
+    shown = blocks(PAGE, "console")
+    examples = [found for block in shown for found in example.findall(block)]
+    assert len(examples) == "\n".join(shown).count("$ scrapy")
     for command, output, status in examples:
         assert robots(*shlex.split(command)) == Ran(int(status), output, "")
 
 
 def test_every_option_is_documented(robots: Robots) -> None:
-    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    documented = set(re.findall(r"`(--?[a-zA-Z]+)", text))
+    documented = set(re.findall(r"`(--?[a-zA-Z]+)", PAGE))
     options: set[str] = set()
     verbs = ["check", "explain", "history", "survey", "report", "audit"]
     verbs += [f"cache {what}" for what in ("list", "show", "forget")]
@@ -591,8 +590,7 @@ def test_every_option_is_documented(robots: Robots) -> None:
 
 
 def test_the_keys_of_explain_are_documented(robots: Robots) -> None:
-    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    rows = text.partition("| key in JSON |")[2].partition("\n\n")[0]
+    rows = PAGE.partition("| key in JSON |")[2].partition("\n\n")[0]
     documented = ", ".join(re.findall(r"(?m)^\| ([a-z0-9_, ]+) \|", rows)).split(", ")
     [verdict] = robots("explain", "--json", "--robots", "-", "http://h/", stdin=DELAY).objects
     assert sorted(verdict) == sorted(documented)
