@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from harness.crawling import Crawl, CrawlResult
+from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.reports import database_of, tables_in
 from harness.server import Server, Site
@@ -63,10 +63,6 @@ async def test_each_is_counted_and_told(
         f"An entry of KOSTER_OVERRIDES has expired and is void: {other.url('')} ({AGREED}, until"
         " 2020-01-01)."
     )
-    check_report(result, site, path)
-
-
-def check_report(result: CrawlResult, site: Site, path: Path) -> None:
     numbers = read(database_of(result.crawler))
     text = f"{AGREED}, until 2999-12-31"
     assert numbers.to_dict()["overrides"] == [
