@@ -13,10 +13,9 @@ from threading import enumerate as threads
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.crawling import Crawl, CrawlResult, WithFiles
 from harness.replies import Hang, Reply
 from harness.server import Server, Site
-from scrapy.http import Response
 
 RULES = "User-agent: *\nDisallow: /secret\n"
 IDLE_SECS = 2.0
@@ -29,15 +28,6 @@ SOON: dict[str, Any] = {
     "KOSTER_IDLE_LIMIT_SECS": IDLE_SECS,
     "RETRY_ENABLED": False,
 }
-
-
-class WithMedia(RecordingSpider):
-    """Each page has what pipelines are to download."""
-
-    media: Any = ()
-
-    def page(self, response: Response) -> Any:
-        yield {"url": response.url, "file_urls": self.media}
 
 
 def sites_of(server: Server) -> tuple[Site, Site, Site, Site]:
@@ -60,7 +50,7 @@ async def test_media_pipelines(crawl: Crawl, server: Server, tmp_path: Path) -> 
         "FILES_STORE": str(tmp_path / "store"),
     }
     result = await crawl(
-        WithMedia, urls=site.urls(6), settings=settings, arguments={"media": media}
+        WithFiles, urls=site.urls(6), settings=settings, arguments={"media": media}
     )
     assert len(result.items) == 6
     for item in result.items:

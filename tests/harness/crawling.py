@@ -126,6 +126,15 @@ class RecordingSpider(Spider):
         self.refused.append((request.url, failure.value))
 
 
+class WithFiles(RecordingSpider):
+    """Each page has an item with the files that are to be downloaded."""
+
+    media: Sequence[str] = ()
+
+    def page(self, response: Response) -> Any:
+        yield {"url": response.url, "file_urls": self.media}
+
+
 @dataclass(frozen=True)
 class CrawlResult:
     crawler: Crawler

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from harness.commands import Ran
 from harness.commands import Sites as Commands
-from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.crawling import Crawl, CrawlResult, WithFiles
 from harness.documents import blocks, section, settings_of, spider_of, text
 from harness.redis_server import common_server
 from harness.replies import Reply
 from harness.server import Server, Site
-from scrapy.http import Response
 
 PAGES = ("start", "coming-from-scrapy", "recipes")
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -71,15 +70,6 @@ async def crawled(
 ) -> CrawlResult:
     """A crawl of the spider of this name, on *site* in place of example.com."""
     return await crawl(spider_of(SPIDERS[name], tmp_path, site), **arguments)
-
-
-class WithFiles(RecordingSpider):
-    """Yields an item with the files that its argument names."""
-
-    media: list[str]
-
-    def page(self, response: Response) -> Any:
-        yield {"url": response.url, "file_urls": self.media}
 
 
 # docs/start.md
