@@ -11,6 +11,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from harness.commands import Ran, Robots, Sites
@@ -502,13 +503,8 @@ def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
 # Colours and escaped text
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_colours() -> None:
-    terminal, file = Terminal(), io.StringIO()
+    terminal, file = Mock(isatty=lambda: True), io.StringIO()
     assert takes_colours(terminal, {})
     assert not takes_colours(terminal, {"NO_COLOR": "1", "FORCE_COLOR": "1"})
     assert not takes_colours(file, {})

@@ -16,7 +16,7 @@ from harness.server import Server
 
 from scrapy_koster.commands.subcommand import DOCS
 from scrapy_koster.protocol.access import CachedRobots
-from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 COMMANDS = [
@@ -38,8 +38,7 @@ def folder(tmp_path: Path, server: Server) -> Path:
     (stored / "reports").mkdir(parents=True)
     report_written(stored / "reports" / "web-20261121T170000-1.sqlite3", every_kind())
     storage = SQLiteStorage(str(stored / "robots.sqlite3"), "scrapy")
-    site = site_of("https://example.com")
-    assert site is not None
+    site = Site("https", "example.com", 443)
     storage.put(
         site, CachedRobots("https://example.com/robots.txt", 200, FIRST, None, None, 0.0, 1e10)
     )

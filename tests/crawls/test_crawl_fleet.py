@@ -14,7 +14,7 @@ from harness.storages import SHARED, place_of
 from harness.virtual import time
 
 from scrapy_koster.protocol.access import FetchFailure
-from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.site import Site
 
 RULES = "User-agent: *\nDisallow: /private\n"
 ANSWER_SECS = 0.3
@@ -46,8 +46,7 @@ async def test_what_a_killed_crawl_claimed_is_waited_for(
     A failure of an earlier crawl does not shorten the wait.
     """
     place, site = place_of("sqlite", tmp_path), server.site()
-    koster_site, now = site_of(site.url("")), time.time()
-    assert koster_site is not None
+    koster_site, now = Site(site.scheme, site.host, site.port), time.time()
     with closing(place.open("scrapy")) as storage:
         storage.put(koster_site, FetchFailure("HTTP 503", 1, now - 900, now - 2, now - 1, None))
         storage.claim(koster_site, "killed", now=now, secs=4)

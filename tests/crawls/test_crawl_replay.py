@@ -17,7 +17,7 @@ from scrapy.http import Response
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.protocol.access import CachedRobots, CacheEntry, FetchFailure
-from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 PATHS = ("/", "/no", "/page")
@@ -55,8 +55,7 @@ class Recorded:
         return len(self.site.pages_asked) - len(PATHS)
 
     def store(self, known: CacheEntry) -> None:
-        site = site_of(self.site.url())
-        assert site is not None
+        site = Site(self.site.scheme, self.site.host, self.site.port)
         storage = SQLiteStorage(str(self.crawl.folder / "robots.sqlite3"), "scrapy")
         storage.put(site, known)
         storage.close()

@@ -49,20 +49,6 @@ FORMAT = "%(levelname)s: %(message)s"
 """LOG_FORMAT of the crawl."""
 
 
-async def first_crawl(crawl: Crawl, server: Server) -> CrawlResult:
-    """Ask for two pages of each site, of which RULES allows one. URLs have the names of sites."""
-    origins = {f"http://{NO_HOST}.invalid": NO_HOST}
-    for name, answer in ANSWERS.items():
-        site = server.site()
-        site.robots = answer
-        origins[site.url("")] = name
-    urls = [f"{origin}{path}" for origin in origins for path in ("/page", "/secret")]
-    result = await crawl(urls=urls, settings={**QUICK, "LOG_LEVEL": "INFO"})
-    for record in result.log:
-        record.msg, record.args = _named(record.getMessage(), origins), ()
-    return result
-
-
 def _named(line: str, origins: Mapping[str, str]) -> str:
     for origin, name in origins.items():
         line = re.sub(rf"{re.escape(origin)}\b", f"http://{name}.example", line)
@@ -97,8 +83,19 @@ def _timeless(line: str) -> str:
 
 @pytest.mark.skipif(scrapy.version_info < (2, 15), reason="Scrapy 2.14 has other names of errors")
 async def test_the_page_has_the_log_of_a_crawl(crawl: Crawl, server: Server) -> None:
-    """Sites are asked at the same time: in which order they are named is theirs to say."""
-    result = await first_crawl(crawl, server)
+    """Two pages of each site are asked for, of which RULES allows one.
+
+    Sites are asked at the same time: in which order they are named is theirs to say.
+    """
+    origins = {f"http://{NO_HOST}.invalid": NO_HOST}
+    for name, answer in ANSWERS.items():
+        site = server.site()
+        site.robots = answer
+        origins[site.url("")] = name
+    urls = [f"{origin}{path}" for origin in origins for path in ("/page", "/secret")]
+    result = await crawl(urls=urls, settings={**QUICK, "LOG_LEVEL": "INFO"})
+    for record in result.log:
+        record.msg, record.args = _named(record.getMessage(), origins), ()
     assert sorted(log_of(result)) == sorted(SHOWN)
 
 

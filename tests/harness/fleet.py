@@ -65,8 +65,13 @@ class Worker:
     process: subprocess.Popen[str]
 
     def result(self) -> Result:
-        """Wait for its end."""
-        out, errors = forks.end(self.process)
+        """Wait for its end, which has to be a good one."""
+        with self.process as process:
+            try:
+                out, errors = process.communicate(timeout=forks.ENDS_SECS)
+            finally:
+                process.kill()
+        assert process.returncode == 0, errors
         return Result(**json.loads(out), warnings=errors.splitlines())
 
 

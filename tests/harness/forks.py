@@ -92,17 +92,6 @@ def start(*arguments: object, **given: Any) -> Popen:
     return Popen([sys.executable, *map(str, arguments)], **{**streams, "text": True, **given})
 
 
-def end(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What *process* wrote to its two streams, once it has ended well."""
-    with process:
-        try:
-            out, errors = process.communicate(timeout=ENDS_SECS)
-        finally:
-            process.kill()
-    assert process.returncode == 0, errors
-    return out, errors
-
-
 def run(
     command: list[Any],
     *,
