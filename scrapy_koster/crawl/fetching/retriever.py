@@ -121,6 +121,7 @@ class Retriever:
         self, state: SiteState, waiting: Waiting, is_awaited: Callable[[], object]
     ) -> None:
         began, lease_left, page = self.clock.epoch(), 0.0, waiting.next_template()
+        is_new = True
 
         def goes_on() -> object:
             is_asking = isinstance(self.current_step(state), Ask)
@@ -132,7 +133,7 @@ class Retriever:
             load = partial(self.take_last, state, page)
             try:
                 async with self.pacer.turn(state, load), AsyncExitStack() as place:
-                    await place.enter_async_context(self.limiter.fetching(state))
+                    await place.enter_async_context(self.limiter.fetching(state, is_new=is_new))
                     # Claim after the wait for the limiter, or the claim could expire meanwhile.
                     if goes_on():
                         lease_left = await self._claimed(state, page)
@@ -143,7 +144,7 @@ class Retriever:
                         await self._fetch(state, page, began, place)
                         return
             except LateError:  # another visit to the host came first: claim again
-                waiting.is_fetching = False
+                waiting.is_fetching = is_new = False
             finally:
                 # Has an effect only if no result was stored, because ``put`` ends the claim.
                 await self.store.release(state.site)
