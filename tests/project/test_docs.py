@@ -32,6 +32,12 @@ def test_every_setting_has_its_section() -> None:
     assert sorted(named[scrapys:]) == sorted(DEFAULTS)
 
 
+def test_what_is_no_setting_is_not_named() -> None:
+    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")):
+        named = set(re.findall(r"\bKOSTER_[A-Z_]+[A-Z]\b", page.read_text("utf-8")))
+        assert named <= set(DEFAULTS), page.name
+
+
 def test_the_defaults_of_the_settings_and_their_units() -> None:
     for name, default in DEFAULTS.items():
         of_it = section(SETTINGS, f"### {name}")
