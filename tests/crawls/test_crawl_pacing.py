@@ -208,6 +208,21 @@ async def test_a_visit_that_cannot_be_sent_yet_holds_up_no_other(
     assert sorted(gaps(site))[-2] < 10
 
 
+async def test_a_visit_that_waits_for_the_delay_of_its_slot_lets_no_other_out(
+    crawl: Crawl, server: Server
+) -> None:
+    """They would wait there, too, and take the places of other hosts."""
+    slow, healthy = server.site(), server.site(host="127.0.0.2")
+    slow.robots = robots()
+    slots = {"slow": {"concurrency": 1, "delay": 60}}
+    settings = OBEY | {"CONCURRENT_REQUESTS": 4, "DOWNLOAD_SLOTS": slots}
+    in_slot = [Request(url, meta={"download_slot": "slow"}) for url in slow.urls(8)]
+    healthy.pages(Reply(delay=1))
+    running = crawl.start(urls=[*in_slot, *healthy.urls(100)], settings=settings)
+    await crawl.until(lambda: len(healthy.pages_asked) == 100)
+    await running.stop()
+
+
 async def test_a_retry_that_waits_for_other_failed_sites_holds_up_no_page(
     crawl: Crawl, server: Server
 ) -> None:
@@ -215,8 +230,7 @@ async def test_a_retry_that_waits_for_other_failed_sites_holds_up_no_page(
     hanging, failing = server.site(host="127.0.0.2"), server.site()
     site = server.site()
     site.robots, failing.robots, hanging.robots = robots(), Reply(503), [Reply(503), Hang()]
-    fetches = {"KOSTER_CONCURRENT_FETCHES": 4, "KOSTER_TIMEOUT_SECS": 30}
-    settings = OBEY | fetches | {"KOSTER_DEFER_FIRST_SECS": 1}
+    settings = OBEY | {"KOSTER_CONCURRENT_FETCHES": 4, "KOSTER_DEFER_FIRST_SECS": 1}
     urls = [*hanging.urls(1), *failing.urls(1), *site.urls(60)]
     running = crawl.start(urls=urls, settings=settings)
     await crawl.until(lambda: len(site.pages_asked) == 60)
@@ -234,16 +248,14 @@ async def test_a_redirect_that_waits_for_its_turn_takes_no_fetch_of_others(
     for apex in apexes:
         apex.robots = redirect(www.url("/robots.txt"))
     healthy = [server.site(host=f"127.0.2.{n}") for n in range(1, 9)]
-    then = [url for site in [*apexes, *healthy] for url in site.urls(1)]
     settings = OBEY | {"KOSTER_CONCURRENT_FETCHES": 4}
-    arguments = {"then": then}
+    arguments = {"then": [url for site in [*apexes, *healthy] for url in site.urls(1)]}
     running = crawl.start(Leads, urls=www.urls(1, "/first"), settings=settings, arguments=arguments)
     await crawl.until(lambda: www.pages_asked)
     began = time.monotonic()
     await crawl.until(lambda: all(site.pages_asked for site in healthy))
     assert time.monotonic() - began < 6
-    result = await running.result()
-    assert len(result.fetched) == 17
+    assert len((await running.result()).fetched) == 17
     assert_apart(www, secs=6)
 
 

@@ -255,7 +255,7 @@ class HostLocks:
             return
         if not is_renewed:
             self.release(host)
-        elif host.waiters or not host.is_in_queue:
+        elif host.waiters or (host.visitor is not PARKED and self._parked.has_room(host.name)):
             # The visitor may wait for another request, for example to log in, or in the slot of a
             # host that redirects to this one.
             self.hand_on(host)

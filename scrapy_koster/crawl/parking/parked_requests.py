@@ -179,14 +179,19 @@ class ParkedRequests:
         """
         queues = self._of(name)
         if queues:
-            queue = min(queues, key=lambda each: (self._is_full(each), each.heap[0][0]))
+            queue = min(queues, key=lambda each: (not self._is_free(each), each.heap[0][0]))
             self._open.setdefault(queue, True)
             self._open.move_to_end(queue, last=False)
         return bool(queues)
 
-    def _is_full(self, queue: SiteQueue) -> bool:
+    def has_room(self, name: str) -> bool:
+        """Return whether a request that waits for *name*, a host, could be sent at once."""
+        return any(map(self._is_free, self._of(name)))
+
+    def _is_free(self, queue: SiteQueue) -> bool:
         slot = self._engine.slots.get(queue.slot)
-        return slot is not None and len(slot.transferring) >= slot.concurrency
+        is_full = slot is not None and len(slot.transferring) >= slot.concurrency
+        return not is_full and self._has_room(queue)
 
     def _unwritten_of(self, name: str) -> str:
         """Move the requests of a queue that are not in the JOBDIR to a queue of their own.
