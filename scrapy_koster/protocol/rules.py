@@ -4,7 +4,7 @@
 "The most specific match found MUST be used. The most specific match is the match that has the
 most octets", and of equal rules Allow "SHOULD be used".
 
-Very many rules are kept as places in the file (``ruleindex``): a file of 512,000 bytes takes a few
+Very many rules are kept in one text (``ruleindex``): a file of 512,000 bytes takes a few
 times its bytes, and a decision reads few of its rules.
 """
 
@@ -18,7 +18,7 @@ from typing import TypeAlias
 from scrapy_koster.protocol.line import PATH_LINE
 from scrapy_koster.protocol.path import in_query, unescape, unescape_by_rfc9309
 from scrapy_koster.protocol.records import Group
-from scrapy_koster.protocol.ruleindex import END, RuleIndex
+from scrapy_koster.protocol.ruleindex import END, Rule, RuleIndex
 
 Matcher: TypeAlias = Callable[[str], bool]
 """A function that returns whether a rule of RFC 9309 matches a path.
@@ -31,6 +31,7 @@ Test: TypeAlias = str | Matcher
 _FEW_CHARS = 5_000
 _MANY_BYTES = 320_000
 """Rules that would take more as texts and functions are kept in a ``RuleIndex``."""
+_NO_RULE = Rule(-1, is_disallow=False, path="")
 
 _NO_URI_OCTET = re.compile(r"[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]")
 
@@ -53,7 +54,7 @@ class Rules:
         self._groups = array("I", chain.from_iterable(groups))
         rules = _rules_in(text, tuple(groups))
         is_large = rules and len(text) > _FEW_CHARS and _bytes(text, rules, groups) > _MANY_BYTES
-        self._index = self._index_of(text, rules) if is_large else None
+        self._index = self._index_of(rules) if is_large else None
         self._rules: list[tuple[str, str]] = [] if self._index else rules
         # Most pages match no Disallow line, so the other lines are read only if one matches.
         disallow = self._tests_of(rule for rule in self._rules if rule[0])
@@ -69,8 +70,7 @@ class Rules:
     def disallow(self, path: str) -> bool:
         """Return whether the deciding rule disallows *path*. False if no rule matches."""
         if self._index:
-            number = self.deciding(path)
-            return number >= 0 and bool(self._index[number][0])
+            return self._in_index(self._index, path).is_disallow
         if path.startswith(self._prefixes) or any(matches(path) for matches in self._matchers):
             return bool(self._rules[self.deciding(path)][0])
         return False
@@ -78,8 +78,7 @@ class Rules:
     def deciding(self, path: str) -> int:
         """Return the index of the rule that decides on *path*, or -1 if no rule matches."""
         if self._index:
-            found = self._index.candidates(path)
-            return next((n for n in found if self._matches(self._index[n][1], path)), -1)
+            return self._in_index(self._index, path).number
         if self._tests is None:
             self._tests = self._tests_of(self._rules)
         return self._first(
@@ -88,17 +87,22 @@ class Rules:
             if (path.startswith(test) if isinstance(test, str) else test(path))
         )
 
+    def _in_index(self, index: RuleIndex, path: str) -> Rule:
+        """Return the rule of *index* that decides on *path*, or a rule with the number -1."""
+        found = index.candidates(path)
+        return next((rule for rule in found if self._matches(rule.path, path)), _NO_RULE)
+
     def _matches(self, rule: str, path: str) -> bool:
         test = self._test(rule)
         return path.startswith(test) if isinstance(test, str) else test(path)
 
-    def _index_of(self, text: str, rules: list[tuple[str, str]]) -> RuleIndex:
-        found = (PATH_LINE.finditer(text, each.rules, each.end) for each in self.groups)
+    def _index_of(self, rules: list[tuple[str, str]]) -> RuleIndex:
         numbers: dict[str, int] = {}  # of rules with the same path, only the first one decides
         for number in sorted(range(len(rules)), key=lambda n: self._order(*rules[n])):
             numbers.setdefault(rules[number][1], number)
-        pieces = ((number, self._pieces(path)) for path, number in numbers.items())
-        return RuleIndex(text, (line.start() for lines in found for line in lines), pieces)
+        return RuleIndex(
+            [(Rule(n, bool(rules[n][0]), path), self._pieces(path)) for path, n in numbers.items()]
+        )
 
     def _tests_of(self, rules: Iterable[tuple[str, str]]) -> list[Test]:
         return [

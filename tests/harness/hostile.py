@@ -68,9 +68,7 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "lines of one octet": _repeated(b"a\n"),
     "NUL bytes": _repeated(b"\0"),
     "shortest rules": _repeated(b"allow:/\n"),
-    "distinct short rules": lambda size: _cut(
-        _STAR + b"".join(_numbered(b"disallow:/%x\n", size)), size
-    ),
+    "distinct short rules": _counted(b"disallow:/%x\n"),
     "nested prefixes": _nested,
     "a shared prefix of 4 kB": _shared_prefix,
     "one rule of escapes": lambda size: _cut(_STAR + b"Disallow: /" + b"%41" * (size // 3), size),
@@ -86,6 +84,7 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "a field without end": lambda size: _cut(_STAR + b"a" * size, size),
     "almost agent lines": _repeated(b"user-agen: *\n"),
     "stars that almost match": _repeated(b"Disallow: /*a*a*a*a*a*a*a*b$\n"),
+    "a number before a common ending": _counted(b"Disallow: /*/%d-1234567890\n"),
     "a number at the end": _counted(b"Disallow: /*a*a*a*a*a*a*a%d$\n"),
     "a number at the start": _counted(b"Disallow: /a%d*a*a*a*b\n"),
     "short rules with a star": _counted(b"allow:*%x\n"),
