@@ -59,7 +59,7 @@ _PRUNE = (
 )
 _PRUNE_LOCKS = "DELETE FROM lock WHERE rowid IN (SELECT rowid FROM lock WHERE until < ? LIMIT ?)"
 _PRUNED_MOST, _MOVED_MOST, _AT_ONCE = 10_000, 10_000, 1000
-"""How many rows ``prune`` examines, how many pages of 4 kB are moved, and both in a transaction."""
+"""The rows that ``prune`` examines at least, the pages of 4 kB moved, and both in a transaction."""
 # The lock on a host: *owner* is '' while the host rests. :until is :now + :secs.
 _LOCK = (
     "INSERT INTO lock VALUES (:host, {owner}, :until, :secs) ON CONFLICT DO UPDATE"
@@ -82,6 +82,7 @@ class SQLiteStorage:
     def __init__(self, path: str, robot: str = "") -> None:
         self._path = path
         self._robot = robot
+        self._puts = 0
         self._lock = RLock()
         with self._errors():
             self._connection = _opened(path)
@@ -107,6 +108,7 @@ class SQLiteStorage:
         """Commit *copy* if it ``supersedes`` the stored value. End the claim of *owner*."""
         key = self._key(site)
         with self._errors():
+            self._puts += 1
             time = recorded_at(copy)
             given = (*key, encoded(copy), time, owner, time + LATE_SECS)
             if not self._connection.execute(_PUT, given).rowcount:
@@ -174,17 +176,19 @@ class SQLiteStorage:
     def prune(self, *, now: float, secs: float) -> None:
         """Delete values and visits older than *secs*, and rows without a value or a claim.
 
-        At most 10,000 sites are examined, from a random one on. Visits stay for a day at least.
+        At most 10,000 sites are examined, and two for each that was put, from a random one on. So
+        a file does not grow for ever. Visits stay for a day at least.
         """
         before, execute = now - secs, self._connection.execute
+        most = _PRUNED_MOST + 2 * self._puts
         with self._errors():
             (first,) = execute(_ANY_ROW).fetchone()
-            for _ in range(0, _PRUNED_MOST, _AT_ONCE):
+            for _ in range(0, most, _AT_ONCE):
                 (last,) = execute(_LAST_ROW, (first, _AT_ONCE)).fetchone()
                 if last is not None:
                     execute(_PRUNE, (first, last, before, now, now + LATE_SECS))
                 first = 0 if last is None else last + 1
-            execute(_PRUNE_LOCKS, (now - LATE_SECS, _PRUNED_MOST))
+            execute(_PRUNE_LOCKS, (now - LATE_SECS, most))
 
     def close(self) -> None:
         """Return the space of deleted rows to the disk, and close the file."""
