@@ -100,9 +100,7 @@ class Rules:
         numbers: dict[str, int] = {}  # of rules with the same path, only the first one decides
         for number in sorted(range(len(rules)), key=lambda n: self._order(*rules[n])):
             numbers.setdefault(rules[number][1], number)
-        return RuleIndex(
-            [(Rule(n, bool(rules[n][0]), path), self._pieces(path)) for path, n in numbers.items()]
-        )
+        return RuleIndex(rules, numbers.values(), self._pieces)
 
     def _tests_of(self, rules: Iterable[tuple[str, str]]) -> list[Test]:
         return [

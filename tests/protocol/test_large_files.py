@@ -73,10 +73,11 @@ def test_a_decision_looks_at_few_rules(kind: str, parser: Any) -> None:
 @st.composite
 def files(draw: st.DrawFn) -> tuple[list[str], str]:
     piece = st.sampled_from([*PIECES, "*", "$"])
-    path = st.lists(piece, max_size=5).map(lambda of: "/" + "".join(of))
-    field = st.sampled_from(["Allow", "Disallow"])
-    rules = draw(st.lists(st.tuples(field, path), min_size=1, max_size=20))
-    return [f"{field}: {path}" for field, path in rules], draw(path)
+    path = st.lists(piece, max_size=5).map("".join)
+    start = st.sampled_from(["Allow: /", "Allow: *", "Disallow: /", "Disallow: *"])
+    rules = draw(st.lists(st.tuples(start, path).map("".join), min_size=1, max_size=20))
+    like = draw(st.sampled_from(rules)).partition(": ")[2]
+    return rules, "/" + draw(path) + like.replace("*", draw(path))
 
 
 @given(files())
