@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
@@ -162,13 +163,27 @@ class Gallery(RecordingSpider):
             await self.crawler.engine.download_async(Request(self.picture))
 
 
-async def test_a_crawl_that_closes_asks_no_site_again(crawl: Crawl, server: Server) -> None:
+class Repeats:
+    """Sends a request again that was answered with 503, after a pause, as a project may do."""
+
+    async def process_response(self, request: Request, response: Response) -> Request | Response:
+        if response.status != 503:
+            return response
+        await asyncio.sleep(0.3)
+        return request.replace()
+
+
+@pytest.mark.parametrize("middlewares", [{}, {Repeats: 900}])
+async def test_a_crawl_that_closes_asks_no_site_again(
+    crawl: Crawl, server: Server, middlewares: dict[type, int]
+) -> None:
     """Though a page hangs, and the robots.txt of a failed site is due several times meanwhile."""
     site, failing = server.site(), server.site(host="127.0.0.2")
     site.page("/slow", Reply(body="", delay=5))
     failing.robots = Reply(503)
     urls = [site.url("/slow"), failing.url("/")]
-    running = crawl.start(urls=urls, settings=SOON | {"KOSTER_IDLE_LIMIT_SECS": 60})
+    settings = SOON | {"KOSTER_IDLE_LIMIT_SECS": 60, "DOWNLOADER_MIDDLEWARES": middlewares}
+    running = crawl.start(urls=urls, settings=settings)
     await crawl.until(lambda: site.pages_asked and failing.asked("/robots.txt"))
     began, asked = time.monotonic(), failing.asked("/robots.txt")
     result = await running.stop()

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest, NotConfigured, NotSupported
+from scrapy.exceptions import NotConfigured, NotSupported
 
 from scrapy_koster.crawl.clock import Clock, LateError
 from scrapy_koster.crawl.config import Config
@@ -170,8 +170,6 @@ class Fetcher:
                     await place.aclose()
                     await visit.enter_async_context(turn)
                     await place.enter_async_context(self.limiter.fetching(state, is_new=False))
-            if Engine(self.crawler).is_closing:
-                raise IgnoreRequest("the crawl is closing")
             answer = await transfer.get(url)
             if isinstance(answer, NoAnswer):
                 return answer

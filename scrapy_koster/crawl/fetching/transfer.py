@@ -6,7 +6,7 @@ from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import StopDownload
+from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
 from scrapy.http.headers import Headers
 from scrapy.http.request import NO_CALLBACK
@@ -18,6 +18,7 @@ from scrapy_koster.crawl.engine.compat import ResponseDataLossError
 from scrapy_koster.crawl.engine.private import (
     CANCELLED,
     MARK,
+    Engine,
     is_zyte_api,
     send_without_slot,
     through_middlewares,
@@ -128,6 +129,8 @@ class Transfer:
         ``fail=False``, this is accepted if the body is whole, or is no robots.txt by its status.
         Also raises the errors of the download and of ``_without_coding``.
         """
+        if Engine(self.crawler).is_closing:  # perhaps during a wait in a middleware
+            raise IgnoreRequest("the crawl is closing")
         limit = request.meta[MARK] = BodyLimit(self.config.max_bytes)
         began, self.is_proxied = self._clock.epoch(), "proxy" in request.meta
         proxy = str(request.meta.get("proxy") or "").rpartition("@")[2].rpartition("//")[2]
