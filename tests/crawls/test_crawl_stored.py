@@ -28,12 +28,14 @@ async def test_a_copy_lives_as_the_settings_of_today_say(crawl: Crawl, server: S
 
 @pytest.mark.parametrize("unavailable", ["defer", "disallow"])
 async def test_after_a_run_through_a_dead_proxy_the_next_one_asks_at_once(
-    crawl: Crawl, server: Server, unavailable: str
+    crawl: Crawl, server: Server, tmp_path: Path, unavailable: str
 ) -> None:
-    site, proxy = server.site(), server.down().url("")
+    site, proxy, place = server.site(), server.down().url(""), place_of("sqlite", tmp_path)
     soon = {"KOSTER_IDLE_LIMIT_SECS": 1, "KOSTER_UNAVAILABLE": unavailable, "RETRY_ENABLED": False}
+    soon |= place.settings()
     first = await crawl(urls=[site.url("/")], meta={"proxy": proxy}, settings=soon)
     assert first.fetched == ()
+    assert place.open().robots() == []  # and in a fleet, the others ask at once
     second = await crawl(urls=[site.url("/")], settings=soon)
     assert second.fetched == (site.url("/"),)
     assert site.asked("/robots.txt") == 1

@@ -167,10 +167,8 @@ class Repeats:
     """Sends a request again that was answered with 503, after a pause, as a project may do."""
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        if response.status != 503:
-            return response
         await asyncio.sleep(0.3)
-        return request.replace()
+        return request.replace() if response.status == 503 else response
 
 
 @pytest.mark.parametrize("middlewares", [{}, {Repeats: 900}])

@@ -168,7 +168,9 @@ class Retriever:
             attempt = Attempt(state.site, known, Source.FETCHED.value, now, exchanges, stale)
             known = self.archiver.archive(attempt)
         self.announcer.log_retrieved(state.site, known, result)
-        await self.store.put(state.site, known)
+        # A failure may be that of our proxy or component. The other processes ask for themselves.
+        if not (isinstance(known, FetchFailure) and (result.proxy or known.is_defect)):
+            await self.store.put(state.site, known)
         self._learn(state, await self._read(state, known, page))
 
     def _learn(self, state: SiteState, facts: Facts) -> None:
