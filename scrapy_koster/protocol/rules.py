@@ -5,7 +5,7 @@
 most octets", and of equal rules Allow "SHOULD be used".
 
 Very many rules are kept in one text (``ruleindex``): a file of 512,000 bytes takes a few
-times its bytes, and a decision reads few of its rules.
+times its bytes, and a decision reads few of its rules, but for the first three decisions.
 """
 
 import re
@@ -31,6 +31,8 @@ Test: TypeAlias = str | Matcher
 _FEW_CHARS = 5_000
 _MANY_BYTES = 320_000
 """Rules that would take more as texts and functions are kept in a ``RuleIndex``."""
+_READ_ANEW = 3
+"""The decisions before an index is made, which takes ten times as long as reading the file."""
 _NO_RULE = Rule(-1, is_disallow=False, path="")
 
 _NO_URI_OCTET = re.compile(r"[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]")
@@ -44,7 +46,10 @@ def _rules_in(text: str, groups: tuple[Group, ...]) -> list[tuple[str, str]]:
 class Rules:
     """The rules of a robot by the draft, in the order of the file."""
 
-    __slots__ = ("_groups", "_index", "_matchers", "_prefixes", "_rules", "_tests")
+    __slots__ = (
+        *("_groups", "_index", "_is_large", "_matchers", "_prefixes", "_rules", "_tests"),
+        *("_text", "_times_left"),
+    )
 
     unescape = staticmethod(unescape)
     """Decodes a path for the comparison."""
@@ -53,9 +58,11 @@ class Rules:
         """Take the rules of *groups*, the groups for the robot in the file *text*."""
         self._groups = array("I", chain.from_iterable(groups))
         rules = _rules_in(text, tuple(groups))
-        is_large = rules and len(text) > _FEW_CHARS and _bytes(text, rules, groups) > _MANY_BYTES
-        self._index = self._index_of(rules) if is_large else None
-        self._rules: list[tuple[str, str]] = [] if self._index else rules
+        may_be_large = bool(rules) and len(text) > _FEW_CHARS
+        self._is_large = may_be_large and _bytes(text, rules, groups) > _MANY_BYTES
+        self._text, self._times_left = text if self._is_large else "", _READ_ANEW
+        self._index: RuleIndex | None = None
+        self._rules: list[tuple[str, str]] = [] if self._is_large else rules
         # Most pages match no Disallow line, so the other lines are read only if one matches.
         disallow = self._tests_of(rule for rule in self._rules if rule[0])
         self._prefixes = tuple([test for test in disallow if isinstance(test, str)])
@@ -69,16 +76,16 @@ class Rules:
 
     def disallow(self, path: str) -> bool:
         """Return whether the deciding rule disallows *path*. False if no rule matches."""
-        if self._index:
-            return self._in_index(self._index, path).is_disallow
+        if self._is_large:
+            return self._in_large_file(path).is_disallow
         if path.startswith(self._prefixes) or any(matches(path) for matches in self._matchers):
             return bool(self._rules[self.deciding(path)][0])
         return False
 
     def deciding(self, path: str) -> int:
         """Return the index of the rule that decides on *path*, or -1 if no rule matches."""
-        if self._index:
-            return self._in_index(self._index, path).number
+        if self._is_large:
+            return self._in_large_file(path).number
         if self._tests is None:
             self._tests = self._tests_of(self._rules)
         return self._first(
@@ -87,10 +94,21 @@ class Rules:
             if (path.startswith(test) if isinstance(test, str) else test(path))
         )
 
-    def _in_index(self, index: RuleIndex, path: str) -> Rule:
-        """Return the rule of *index* that decides on *path*, or a rule with the number -1."""
-        found = index.candidates(path)
-        return next((rule for rule in found if self._matches(rule.path, path)), _NO_RULE)
+    def _in_large_file(self, path: str) -> Rule:
+        """Return the rule that decides on *path*, or a rule with the number -1.
+
+        The file is read anew, until an index is worth its time.
+        """
+        if self._index is None:
+            rules = _rules_in(self._text, tuple(self.groups))
+            if self._times_left:
+                self._times_left -= 1
+                found = [n for n, (_, rule) in enumerate(rules) if self._matches(rule, path)]
+                first = sorted(found, key=lambda n: self._order(*rules[n]))[:1]
+                return next((Rule(n, bool(rules[n][0]), rules[n][1]) for n in first), _NO_RULE)
+            self._index, self._text = self._index_of(rules), ""
+        matching = (rule for rule in self._index.candidates(path) if self._matches(rule.path, path))
+        return next(matching, _NO_RULE)
 
     def _matches(self, rule: str, path: str) -> bool:
         test = self._test(rule)
@@ -140,6 +158,11 @@ class RulesOfRfc9309(Rules):
 
     def _order(self, kind: str, path: str) -> tuple[int, str]:
         return -octets_of_rule(path), kind.lower()  # the kind of Allow is "", so Allow is first
+
+    def _matches(self, rule: str, path: str) -> bool:
+        if "%" not in rule and rule.rstrip("*$").rpartition("*")[2] not in path:
+            return False  # for speed
+        return super()._matches(rule, path)
 
     def _pieces(self, path: str) -> Sequence[str]:
         is_anchored = path.endswith("$")

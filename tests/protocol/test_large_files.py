@@ -58,7 +58,8 @@ def test_a_file_takes_at_most_six_times_its_bytes(size: int, kind: str, parser: 
 def test_a_decision_looks_at_few_rules(kind: str, parser: Any) -> None:
     """Counted in calls: 20,000 of them are a few milliseconds."""
     robots = parser(HOSTILE[kind](64_000))
-    robots.allowed("http://h/", "figtree")
+    for _ in range(4):  # the first three read the file, and the next one makes an index
+        robots.allowed("http://h/", "figtree")
     calls: Counter[str] = Counter()
     for url in URLS:
         calls.clear()
