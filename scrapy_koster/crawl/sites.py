@@ -197,8 +197,8 @@ class Sites:
             since = self.parked.failed_since(str(state.site), failure.since)
             state.learn(state.facts._replace(known=replace(failure, since=since)))
         step = self.current_step(state)
-        if isinstance(step, Defer) and step.failure.attempts == 1:
-            # A first attempt that hung may have used up the idle time. A second attempt needs some.
+        # Attempts that hang use up the idle time. After each of the first two, the next needs some.
+        if isinstance(step, Defer) and step.failure.attempts <= 2:
             self.busy()
 
     # The ends of waits.
