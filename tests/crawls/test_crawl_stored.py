@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,8 @@ async def test_after_a_run_through_a_dead_proxy_the_next_one_asks_at_once(
     soon |= place.settings()
     first = await crawl(urls=[site.url("/")], meta={"proxy": proxy}, settings=soon)
     assert first.fetched == ()
-    assert place.open().robots() == []  # and in a fleet, the others ask at once
+    with closing(place.open()) as storage:
+        assert storage.robots() == []  # and in a fleet, the others ask at once
     second = await crawl(urls=[site.url("/")], settings=soon)
     assert second.fetched == (site.url("/"),)
     assert site.asked("/robots.txt") == 1
