@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from harness import forks
+from harness.clocks import sleep
 from harness.crawling import IN_PLACE, STEADY, Crawl, RecordingSpider
 from harness.replies import Hang, Reply, redirect
 from harness.server import Server
@@ -167,7 +167,7 @@ class Repeats:
     """Sends a request again that was answered with 503, after a pause, as a project may do."""
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        await asyncio.sleep(0.3)
+        await sleep(0.3)
         return request.replace() if response.status == 503 else response
 
 
