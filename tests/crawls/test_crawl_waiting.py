@@ -72,10 +72,12 @@ async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server
 
 
 async def test_a_robots_txt_that_hangs_is_fetched_again(crawl: Crawl, server: Server) -> None:
-    """With the settings that are there without any: an attempt takes all the idle time."""
+    """An attempt takes all the idle time, as with the settings that are there without any."""
     site = server.site()
     site.robots = [Hang(), Hang(), "User-agent: *\nDisallow: /secret"]
-    result = await crawl(urls=[site.url("/1"), site.url("/secret")])
+    names = ("KOSTER_TIMEOUT_SECS", "KOSTER_IDLE_LIMIT_SECS", "KOSTER_DEFER_FIRST_SECS")
+    settings = dict(zip(names, (3, 3, 1), strict=True))  # a tenth of those
+    result = await crawl(urls=[site.url("/1"), site.url("/secret")], settings=settings)
     assert result.fetched == (site.url("/1"),)
     assert site.asked("/robots.txt") == 3
 
