@@ -88,11 +88,12 @@ class Rules:
             return self._in_large_file(path).number
         if self._tests is None:
             self._tests = self._tests_of(self._rules)
-        return self._first(
+        found = (
             place
             for place, test in enumerate(self._tests)
             if (path.startswith(test) if isinstance(test, str) else test(path))
         )
+        return self._first(found, self._rules)
 
     def _in_large_file(self, path: str) -> Rule:
         """Return the rule that decides on *path*, or a rule with the number -1.
@@ -103,9 +104,11 @@ class Rules:
             rules = _rules_in(self._text, tuple(self.groups))
             if self._times_left:
                 self._times_left -= 1
-                found = [n for n, (_, rule) in enumerate(rules) if self._matches(rule, path)]
-                first = sorted(found, key=lambda n: self._order(*rules[n]))[:1]
-                return next((Rule(n, bool(rules[n][0]), rules[n][1]) for n in first), _NO_RULE)
+                found = (n for n, (_, rule) in enumerate(rules) if self._matches(rule, path))
+                place = self._first(found, rules)
+                return (
+                    Rule(place, bool(rules[place][0]), rules[place][1]) if place >= 0 else _NO_RULE
+                )
             self._index, self._text = self._index_of(rules), ""
         matching = (rule for rule in self._index.candidates(path) if self._matches(rule.path, path))
         return next(matching, _NO_RULE)
@@ -126,10 +129,10 @@ class Rules:
             for _, path in rules
         ]
 
-    def _first(self, places: Iterator[int]) -> int:
+    def _first(self, places: Iterator[int], _rules: Sequence[tuple[str, str]]) -> int:
         """Return the index of the deciding rule, or -1 if *places* is empty.
 
-        *places* are the indexes of the matching rules, in file order.
+        *places* are the indexes of the matching rules in *_rules*, in file order.
         """
         return next(places, -1)
 
@@ -153,8 +156,8 @@ class RulesOfRfc9309(Rules):
 
     unescape = staticmethod(unescape_by_rfc9309)
 
-    def _first(self, places: Iterator[int]) -> int:
-        return min(places, key=lambda place: self._order(*self._rules[place]), default=-1)
+    def _first(self, places: Iterator[int], rules: Sequence[tuple[str, str]]) -> int:
+        return min(places, key=lambda place: self._order(*rules[place]), default=-1)
 
     def _order(self, kind: str, path: str) -> tuple[int, str]:
         return -octets_of_rule(path), kind.lower()  # the kind of Allow is "", so Allow is first

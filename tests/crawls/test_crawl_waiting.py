@@ -75,8 +75,11 @@ async def test_a_robots_txt_that_hangs_is_fetched_again(crawl: Crawl, server: Se
     """An attempt takes all the idle time, as with the settings that are there without any."""
     site = server.site()
     site.robots = [Hang(), Hang(), "User-agent: *\nDisallow: /secret"]
-    names = ("KOSTER_TIMEOUT_SECS", "KOSTER_IDLE_LIMIT_SECS", "KOSTER_DEFER_FIRST_SECS")
-    settings = dict(zip(names, (3, 3, 1), strict=True))  # a tenth of those
+    settings = {  # a tenth of those
+        "KOSTER_TIMEOUT_SECS": 3,
+        "KOSTER_IDLE_LIMIT_SECS": 3,
+        "KOSTER_DEFER_FIRST_SECS": 1,
+    }
     result = await crawl(urls=[site.url("/1"), site.url("/secret")], settings=settings)
     assert result.fetched == (site.url("/1"),)
     assert site.asked("/robots.txt") == 3
