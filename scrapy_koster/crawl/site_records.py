@@ -133,7 +133,7 @@ class SiteRecords:
             name = str(state.site)
             is_soon_free = name in origins or self.parked.comes_out(name)
             is_needed = state in self.waiting or self.parked.waiting_in(state.site.host)
-            if is_soon_free or is_needed:
+            if is_soon_free or is_needed or state.in_place:
                 is_used = is_used or is_soon_free
                 self._loaded.move_to_end(state)
             else:

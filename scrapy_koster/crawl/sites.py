@@ -101,9 +101,13 @@ class Sites:
             self.announcer.begins_to_wait(state)
             future: Deferred[Settled] = Deferred(partial(self._leaves, state))
             self.serve(state, request, future)
-            with self.in_place.waiting(request):
-                end = await maybe_deferred_to_future(future)
-            # The copy may be evicted, or replaced, before this request goes on.
+            state.in_place += 1
+            try:
+                with self.in_place.waiting(request):
+                    end = await maybe_deferred_to_future(future)
+            finally:
+                state.in_place -= 1
+            # The copy may be replaced before this request goes on.
             if not isinstance(end, Obey) or end.copy is last_copy(state.known):
                 return end
         return step

@@ -66,6 +66,7 @@ class SiteState:
 
     - ``facts``, ``digest``: ``learn``, which ``SiteRecords`` and ``Sites`` call;
     - ``step``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
+    - ``in_place``: ``Sites.wait``;
     - ``delays``, ``is_delay_logged``: ``pacing.delays``;
     - ``status``, ``is_deferred``, ``hazards``: the announcer.
     """
@@ -76,6 +77,8 @@ class SiteState:
     until_epoch: float = 0.0
     digest: str = ""
     """The digest of the last copy, also of one that is no longer in memory."""
+    in_place: int = 0
+    """The number of requests in place that wait for the site, or have not gone on yet."""
     delays: dict[str, Delay | None] = field(default_factory=dict)
     """The delays in the file, by name of the robot, as far as the file was read for delays."""
     is_delay_logged: bool = False

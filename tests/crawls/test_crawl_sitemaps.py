@@ -11,6 +11,8 @@ from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy.http import Response
 from scrapy.spiders import SitemapSpider
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import DeferredList
 
 from scrapy_koster import KosterMiddleware, RobotsSitemapMixin, RobotsUnavailable
 
@@ -57,17 +59,14 @@ async def test_sitemaps_of_other_hosts(crawl: Crawl, server: Server) -> None:
 
 
 class Asking(RecordingSpider):
-    """Keeps what the middleware returns for each of its URLs."""
+    """Keeps what the middleware returns for its URLs, or the type of the error."""
 
     async def start(self) -> AsyncIterator[Any]:
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
         assert middleware is not None
-        self.found: list[Any] = []
-        for url in self.urls:
-            try:
-                self.found.append(await middleware.sitemaps(str(url)))
-            except (RobotsUnavailable, ValueError) as error:
-                self.found.append(type(error))
+        asked = [deferred_from_coro(middleware.sitemaps(str(url))) for url in self.urls]
+        found: Any = await maybe_deferred_to_future(DeferredList(asked, consumeErrors=True))
+        self.found = [each if is_found else each.type for is_found, each in found]
         for url in self.start_urls:
             yield self.ask(url)
 
@@ -77,20 +76,23 @@ async def test_what_is_returned(crawl: Crawl, server: Server) -> None:
     site, failing, elsewhere = mapped(server, wrong), server.site(), server.site()
     failing.robots = Reply(503)
     elsewhere.robots = Reply(301, headers={"Location": site.url("/robots.txt")})
-    urls = [
-        site.url("/any/page"),
-        site.url("/"),
-        elsewhere.url("/"),
-        server.site().url("/"),
-        failing.url("/"),
-        "data:,a",
-    ]
-    settings = {"KOSTER_DEFER_LIMIT_SECS": 0}
-    result = await crawl(Asking, urls=urls, settings=settings)
+    urls = [site.url("/any/page"), site.url("/"), elsewhere.url("/"), server.site().url("/")]
+    urls += [failing.url("/"), "data:,a"]
+    result = await crawl(Asking, urls=urls, settings={"KOSTER_DEFER_LIMIT_SECS": 0})
     maps = [site.url("/a.xml"), site.url("/b.xml")]
     found = vars(result.crawler.spider)["found"]
     assert found == [maps, maps, maps, [], RobotsUnavailable, ValueError]
     assert site.asked("/robots.txt") == 2  # once as the target of a redirect
+
+
+async def test_of_many_sites_at_once_without_room_for_one(crawl: Crawl, server: Server) -> None:
+    sites = [server.site(host=f"127.0.1.{n}") for n in range(1, 60)]
+    for site in sites:
+        site.robots = Reply(200, "Sitemap: /a.xml\n", delay=0.1)
+    settings = {"KOSTER_MEMORY_BYTES": 1}
+    result = await crawl(Asking, urls=[site.url("/") for site in sites], settings=settings)
+    assert vars(result.crawler.spider)["found"] == [[site.url("/a.xml")] for site in sites]
+    assert all(site.asked("/robots.txt") == 1 for site in sites)
 
 
 class Wrong(RobotsSitemapMixin, SitemapSpider):
