@@ -11,12 +11,12 @@ from enum import Enum
 from typing import NamedTuple
 
 from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.matching import is_special
 from scrapy_koster.protocol.misspelling import unhidden
 from scrapy_koster.protocol.path import origin_and_path, unescape, unescape_by_rfc9309
 from scrapy_koster.protocol.reading import Corrected, Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.rules import is_special
 from scrapy_koster.protocol.ruling import Heading, Ruling
 from scrapy_koster.protocol.wording import because_of
 

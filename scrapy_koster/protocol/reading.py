@@ -19,6 +19,7 @@ from scrapy_koster.protocol.line import (
     names_any,
     with_line_feeds,
 )
+from scrapy_koster.protocol.matching import Matching, MatchingOfRfc9309, is_special
 from scrapy_koster.protocol.misspelling import as_written, corrected
 from scrapy_koster.protocol.nametoken import names_of, other_tokens
 from scrapy_koster.protocol.path import origin_and_path
@@ -31,7 +32,7 @@ from scrapy_koster.protocol.records import (
     records,
 )
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.rules import Rules, RulesOfRfc9309, is_special
+from scrapy_koster.protocol.rules import Rules
 from scrapy_koster.protocol.ruling import Ruling, Standard
 
 _T = TypeVar("_T")
@@ -64,7 +65,7 @@ class Reading:
     standard = Standard.DRAFT
     _find = staticmethod(record_of_draft)
     """Returns the records for a name, and the records for "*"."""
-    _rules_of = Rules
+    _matching = Matching()
     _rule_line = LINE  # 3.3: ruleline = (disallowline | allowline | extension)
     """Pattern of a line that ends the User-agent lines of a record."""
     _usage_line = _other_line = LINE
@@ -90,7 +91,7 @@ class Reading:
         """Whether the robot *user_agent* may access *url*. The names are those of Scrapy."""
         path = origin_and_path(url)[1]
         for rules in self.rules(user_agent):
-            compared = rules.unescape(path)
+            compared = rules.matching.unescape(path)
             if rules.disallow(compared):
                 # "The /robots.txt URL is always allowed"
                 return compared == "/robots.txt"
@@ -108,7 +109,7 @@ class Reading:
         return replace(ruling, name=self.name_of(robot)) if len(names_of(robot)) > 1 else ruling
 
     def _ruling(self, rules: Rules, path: str) -> Ruling:
-        (text, ends), groups, path = self._texts, rules.groups, rules.unescape(path)
+        (text, ends), groups, path = self._texts, rules.groups, rules.matching.unescape(path)
         # "The /robots.txt URL is always allowed". "If no match is found, the default assumption is
         # that the URL is allowed." RFC 9309 says the same.
         place = -1 if path == "/robots.txt" else rules.deciding(path)
@@ -203,9 +204,9 @@ class Reading:
         text, _ = self._texts
         found = [self._find(text, name, self._rule_line) for name in self.names(robot)]
         if any(named for named, _ in found):
-            return [self._rules_of(text, named or default) for named, default in found]
+            return [Rules(text, named or default, self._matching) for named, default in found]
         # Robots without a record of their own share the rules for "*".
-        return kept(self._rules, "*", lambda: [self._rules_of(text, found[0][1])])
+        return kept(self._rules, "*", lambda: [Rules(text, found[0][1], self._matching)])
 
     def _groups(self, name: str, rule_line: re.Pattern[str] | None = None) -> list[Group]:
         named, default = self._find(self._texts[0], name, rule_line or self._rule_line)
@@ -229,7 +230,7 @@ class Rfc9309(Reading):
 
     standard = Standard.RFC_9309
     _find = staticmethod(groups_of_rfc9309)
-    _rules_of = RulesOfRfc9309
+    _matching = MatchingOfRfc9309()
     _rule_line, _usage_line, _other_line = RULE_LINE, USAGE_LINE, OTHER_LINE
     _sections = ("2.2.1", "2.2.2", "2.2.3")
 

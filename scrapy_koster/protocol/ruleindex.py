@@ -7,10 +7,8 @@ from itertools import accumulate, chain, compress, count
 from operator import and_
 from typing import NamedTuple
 
+from scrapy_koster.protocol.matching import END
 from scrapy_koster.protocol.path import in_query
-
-END = "\n"
-"""The end of a path, in a piece. A path with a %0A passes a test more, and no test less."""
 
 _HASH = 0xFFFF_FFFF  # of str: another one in each process, so no file can be made to collide
 _FRAGMENT_CHARS = 8

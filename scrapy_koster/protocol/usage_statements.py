@@ -17,6 +17,7 @@ from itertools import islice, takewhile
 from typing import NamedTuple
 
 from scrapy_koster.protocol.line import CONTENT_USAGE, Line, lines_with, names_any
+from scrapy_koster.protocol.matching import Matcher, matcher_of, octets_of_rule
 from scrapy_koster.protocol.metatags import metas_of_page
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
 from scrapy_koster.protocol.printable import printable
@@ -29,7 +30,6 @@ from scrapy_koster.protocol.robotsmeta import (
     said_by_headers,
     said_by_metas,
 )
-from scrapy_koster.protocol.rules import Matcher, matcher_of, octets_of_rule
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     NO_IMAGE_AI,
