@@ -129,7 +129,7 @@ async def test_a_dead_site_ends_in_its_errbacks_when_its_limit_has_passed_over_t
     await crawl.sleep(LIMIT_SECS)
     asked = site.asked("/robots.txt")
     third = await crawl(settings=settings)
-    assert third.finish_reason == "robotstxt_unavailable"
+    assert third.finish_reason == "finished"
     assert sorted(url for url, _ in third.refused) == site.urls(3)
     assert site.asked("/robots.txt") == asked + 1
     assert (await crawl(settings=settings)).refused == ()

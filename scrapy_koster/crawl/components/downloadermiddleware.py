@@ -272,7 +272,8 @@ class KosterMiddleware(Component):
 
     def _spider_idle(self) -> None:
         ends = {RobotsForbidden, RobotsUnavailable}
-        if not self._sites.parked and self._results and self._results <= ends:
+        parked = self._parts.parked
+        if not (parked or parked.is_resumed_run) and self._results and self._results <= ends:
             is_known = RobotsUnavailable not in self._results
             raise CloseSpider("robotstxt_forbidden" if is_known else "robotstxt_unavailable")
 

@@ -67,6 +67,8 @@ class ParkedRequests:
         self.unopened: dict[str, None] = {}
         """The names of queues of the last run, or of other workers, that wait to be opened."""
         self.is_open = self.is_kept = False
+        self.is_resumed_run = False
+        """Whether the last run, or another worker, has left requests that wait."""
         self.given_up: WeakKeyDictionary[Request, FetchFailure] = WeakKeyDictionary()
         """Requests to refuse with a failure, unless their site has a valid step."""
 
@@ -90,9 +92,10 @@ class ParkedRequests:
         """
         if redis is not None:
             self._store = redis
-            self.adopts()
+            self.is_resumed_run = self.adopts()
             return
         left = self._file.resume()
+        self.is_resumed_run = bool(left)
         for name, place in left:
             self._queue(name, "").heap.append((place, None))
         self._numbers = count(1 + max((number for _, (_, number) in left), default=0))
