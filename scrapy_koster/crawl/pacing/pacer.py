@@ -23,7 +23,8 @@ from scrapy_koster.crawl.engine.private import Within, is_for_robots_txt
 from scrapy_koster.crawl.in_place import InPlace
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.delays import Delays
-from scrapy_koster.crawl.pacing.host_locks import Host, HostLocks, Visitor
+from scrapy_koster.crawl.pacing.host import Host, Visitor
+from scrapy_koster.crawl.pacing.host_locks import HostLocks
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.site_records import SiteRecords
