@@ -149,12 +149,13 @@ async def test_a_worker_that_is_killed(
 
 
 async def test_a_worker_that_is_suspended(server: Server, fleet: Fleet, crawl: Crawl) -> None:
-    """Others crawl the requests that waited in it."""
+    """Others crawl the requests that waited in it. Queues without requests do not hold them up."""
     site = closed(server)
     stopped = fleet.start(site.urls(PAGES))
     await fleet.until_written(PAGES)
     stopped.send_signal(signal.SIGSTOP)
     site.robots = OPEN
+    fleet.client.sadd(f"{QUEUE}:koster:sites", *range(50))
     fleet.end(fleet.start([]))
     assert each_once(site, PAGES)
     stopped.send_signal(signal.SIGCONT)
