@@ -89,6 +89,7 @@ class RedisQueues:
         queue = self._queue(name, self._server)
         while not self.is_silent:
             try:
+                self._server.ping()  # a server that hangs would remove the request later
                 request: Request | None = queue.pop()
             except Exception as error:  # noqa: BLE001  # the client, or the spider, may be any
                 if not _is(error, "RedisError", "OSError"):
