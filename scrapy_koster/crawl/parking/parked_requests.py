@@ -279,9 +279,9 @@ class ParkedRequests:
                     heappop(queue.heap)
             elif not self.redis_unavailable:  # the queue in Redis is empty
                 queue.heap = sorted(entry for entry in queue.heap if entry[1] is not None)
-                self._engine.wake()  # for the next queue, and the lock that was taken for this one
             if not queue.heap:
                 self._end(queue)
+                self._engine.wake()  # for the next queue, and the lock that was taken for this one
             if request is not None:
                 return request
         return None
