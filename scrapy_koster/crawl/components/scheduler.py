@@ -182,10 +182,9 @@ class DeferringScheduler(BaseScheduler):
         if self._parked.adopts():
             self._parts.engine.wake()
             raise DontCloseSpider
-        sites = self._sites
         if self._parked:
-            sites.idle()
-            is_over = sites.is_idle_over and not sites.is_retrieving()
+            self._sites.idle()
+            is_over = self._sites.is_idle_over and not self._sites.is_retrieving()
             if not (self._parked.is_kept and is_over):
                 raise DontCloseSpider
             raise CloseSpider("robotstxt_waiting")

@@ -291,6 +291,5 @@ class HostLocks:
                 self.release(host)
 
     async def closed(self) -> None:
-        """Close, and wait until the storage has been told of the ends of all visits."""
-        self.close()
+        """Wait until the storage has been told of the ends of all visits. ``close`` comes first."""
         await self._tasks.ended()

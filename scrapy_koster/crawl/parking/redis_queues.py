@@ -7,7 +7,8 @@ or has no other work, serves the queues in this set, too: their worker may have 
 
 Calls are synchronous, like the calls of scrapy-redis. Connecting and reading wait for a second at
 most, except with other connection pools than that of the client's default, such as those of a
-Sentinel or a Cluster.
+Sentinel or a Cluster. A server that hangs executes late what it has received. So a PING comes
+before a call that adds or removes a request, which would be doubled or lost.
 """
 
 from collections.abc import Callable
@@ -73,6 +74,7 @@ class RedisQueues:
         def push() -> bool:
             # The queue of priorities is a set, in which equal requests would be one.
             unique = request.replace(meta={**request.meta, _UNIQUE: uuid4().hex})
+            self._server.ping()
             with self._server.pipeline() as pipe:
                 self._queue(name, pipe).push(unique)
                 pipe.sadd(self._names, name)
@@ -89,7 +91,7 @@ class RedisQueues:
         queue = self._queue(name, self._server)
         while not self.is_silent:
             try:
-                self._server.ping()  # a server that hangs would remove the request later
+                self._server.ping()
                 request: Request | None = queue.pop()
             except Exception as error:  # noqa: BLE001  # the client, or the spider, may be any
                 if not _is(error, "RedisError", "OSError"):
