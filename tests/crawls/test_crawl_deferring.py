@@ -58,6 +58,7 @@ async def test_a_healthy_site_behind_300_that_hang_is_fetched_in_seconds(
     down, healthy = server.site(host="0.0.0.0"), server.site()
     down.robots = Hang()
     urls = [f"http://127.3.{n // 250}.{n % 250 + 1}:{down.port}/page" for n in range(300)]
+    urls += [f"http://no..host{n}/page" for n in range(150)]  # whose fetches end as they begin
     began = TIME.now()
     running = crawl.start(urls=[*urls, healthy.url("/page")])
     await crawl.until(lambda: healthy.pages_asked)

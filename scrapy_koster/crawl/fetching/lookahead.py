@@ -121,6 +121,7 @@ class FetchLimiter:
         self._lines = {True: deque(), False: deque()}
         """The waiting fetches in their order, by whether the site has failed."""
         self._order = count()
+        self._is_beginning = False
 
     @asynccontextmanager
     async def fetching(self, state: SiteState, *, is_new: bool = True) -> AsyncIterator[None]:
@@ -146,11 +147,15 @@ class FetchLimiter:
             self._running[has_failed] += 1
             *_, turn = self._lines[has_failed].popleft()
             self._young.begins(turn)
+            # Without asyncio, the fetch can end within this call, and call this method again. Then
+            # this loop begins the next fetch: hundreds of nested calls are a RecursionError.
+            self._is_beginning = True
             turn.callback(None)
+            self._is_beginning = False
 
     def _next_line(self) -> bool | None:
         """Return which line has the next fetch, or None if no fetch may begin."""
-        if self._running.total() >= self._limit:
+        if self._is_beginning or self._running.total() >= self._limit:
             return None
         room = [each for each, most in self._limits.items() if self._running[each] < most]
         waiting = [each for each in room if self._lines[each]]
