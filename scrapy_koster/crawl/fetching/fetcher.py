@@ -169,7 +169,7 @@ class Fetcher:
                 if turn := self.visit(state.site, url):
                     await place.aclose()
                     await visit.enter_async_context(turn)
-                    await place.enter_async_context(self.limiter.fetching(state, is_new=False))
+                    await self.limiter.enter(place, state, is_new=False)
             answer = await transfer.get(url)
             if isinstance(answer, NoAnswer):
                 return answer

@@ -10,8 +10,8 @@ loaded files, whose requests can come out, fill the memory.
 
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Sized
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sized
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
 
@@ -123,9 +123,8 @@ class FetchLimiter:
         self._order = count()
         self._is_beginning = False
 
-    @asynccontextmanager
-    async def fetching(self, state: SiteState, *, is_new: bool = True) -> AsyncIterator[None]:
-        """Return the context of a fetch. Entering the context waits until the fetch may begin.
+    async def enter(self, place: AsyncExitStack, state: SiteState, *, is_new: bool = True) -> None:
+        """Wait until the fetch for a site may begin. It ends when *place* is closed.
 
         A fetch that is not new, but goes on, is before the new ones.
         """
@@ -134,13 +133,14 @@ class FetchLimiter:
         turn: Deferred[None] = Deferred(lambda turn: line.remove((is_new, number, turn)))
         insort(line, (is_new, number, turn))
         self._begin_next()
-        await maybe_deferred_to_future(turn)
-        try:
-            yield
-        finally:
-            self._running[has_failed] -= 1
-            self._young.ends(turn)
-            self._begin_next()
+        if not turn.called:
+            await maybe_deferred_to_future(turn)
+        place.callback(self._ends, turn, has_failed=has_failed)
+
+    def _ends(self, turn: Deferred[None], *, has_failed: bool) -> None:
+        self._running[has_failed] -= 1
+        self._young.ends(turn)
+        self._begin_next()
 
     def _begin_next(self) -> None:
         while (has_failed := self._next_line()) is not None and not self._young.is_full:
@@ -157,9 +157,9 @@ class FetchLimiter:
         """Return which line has the next fetch, or None if no fetch may begin."""
         if self._is_beginning or self._running.total() >= self._limit:
             return None
-        room = [each for each, most in self._limits.items() if self._running[each] < most]
-        waiting = [each for each in room if self._lines[each]]
-        return min(waiting, key=lambda each: self._lines[each][0], default=None)
+        lines, limits = self._lines, self._limits
+        waiting = [each for each in lines if lines[each] and self._running[each] < limits[each]]
+        return min(waiting, key=lambda each: lines[each][0], default=None)
 
 
 def socket_limit() -> int:

@@ -133,7 +133,7 @@ class Retriever:
             load = partial(self.take_last, state, page)
             try:
                 async with self.pacer.turn(state, load), AsyncExitStack() as place:
-                    await place.enter_async_context(self.limiter.fetching(state, is_new=is_new))
+                    await self.limiter.enter(place, state, is_new=is_new)
                     # Claim after the wait for the limiter, or the claim could expire meanwhile.
                     if goes_on():
                         lease_left = await self._claimed(state, page)
