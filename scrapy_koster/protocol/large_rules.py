@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 
 from scrapy_koster.protocol.line import PATH_LINE
 from scrapy_koster.protocol.matching import Matching
@@ -16,7 +17,7 @@ _NO_RULE = Rule(-1, is_disallow=False, path="")
 @lru_cache(maxsize=1)  # the two standards often obey the same groups
 def rules_in(text: str, groups: tuple[Group, ...]) -> list[tuple[str, str]]:
     """Return the kind and the path of each rule of *groups* in the file *text* (PATH_LINE)."""
-    return [rule for each in groups for rule in PATH_LINE.findall(text, each.rules, each.end)]
+    return [*chain.from_iterable(PATH_LINE.findall(text, each.rules, each.end) for each in groups)]
 
 
 class LargeRules:

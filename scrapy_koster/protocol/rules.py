@@ -1,7 +1,7 @@
 """The rules of a robot, and the rule that decides on a path (3.2.2; RFC 9309, 2.2.2)."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from scrapy_koster.protocol.large_rules import LargeRules, rules_in
@@ -28,7 +28,7 @@ class Rules:
         if may_be_large and _bytes(text, self._rules, groups) > _MANY_BYTES:
             self._large, self._rules = LargeRules(text, self.groups, matching), []
         # Most pages match no Disallow line, so the other lines are read only if one matches.
-        disallow = self._tests_of(rule for rule in self._rules if rule[0])
+        disallow = self._tests_of([path for kind, path in self._rules if kind])
         self._prefixes = tuple([test for test in disallow if isinstance(test, str)])
         self._matchers = [test for test in disallow if not isinstance(test, str)]
         self._tests: list[Test] | None = None
@@ -51,7 +51,7 @@ class Rules:
         if self._large is not None:
             return self._large.deciding(path).number
         if self._tests is None:
-            self._tests = self._tests_of(self._rules)
+            self._tests = self._tests_of([path for _, path in self._rules])
         found = (
             place
             for place, test in enumerate(self._tests)
@@ -59,10 +59,10 @@ class Rules:
         )
         return self.matching.first(found, self._rules)
 
-    def _tests_of(self, rules: Iterable[tuple[str, str]]) -> list[Test]:
+    def _tests_of(self, paths: list[str]) -> list[Test]:
         return [
             self.matching.test(path) if "%" in path or "*" in path or "$" in path else path
-            for _, path in rules
+            for path in paths
         ]
 
 
