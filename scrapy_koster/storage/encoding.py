@@ -65,7 +65,8 @@ def encoded(known: CacheEntry) -> bytes:
     body = copy.pop("body") if copy else b""
     _check_length(body)
     head = _JSON.encode({"copy": copy, "failure": failure}).encode()
-    return zlib.compress(head + b"\n" + body, 1)
+    packer = zlib.compressobj(1, memLevel=5)  # most values are short: so it begins faster
+    return packer.compress(head + b"\n" + body) + packer.flush()
 
 
 def check_storable(known: CacheEntry) -> None:
