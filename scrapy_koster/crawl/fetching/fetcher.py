@@ -126,7 +126,9 @@ class Fetcher:
                     raise
                 is_unknown = await self._shows_unknown_host(error, site, transfer)
                 answer = self._no_answer(error, no_such_host=is_unknown)
-        return replace(answer, exchanges=tuple(transfer.exchanges), proxy=transfer.proxy)
+        if transfer.exchanges or transfer.proxy:
+            answer = replace(answer, exchanges=tuple(transfer.exchanges), proxy=transfer.proxy)
+        return answer
 
     def _no_answer(self, error: Exception, *, no_such_host: bool = False) -> NoAnswer:
         self.crawler.stats.inc_value(f"robotstxt/exception_count/{type(error)}")
@@ -159,9 +161,8 @@ class Fetcher:
         # 3.1: "a robot should follow the redirects until a resource can be found". The rules apply
         # to the site, not to the sites of the redirects.
         url, network = state.site.robots_url, ""
-        host = urlsplit(url).hostname
+        host = last_host = state.site.host.strip("[]")
         for hop in range(self.config.redirect_max + 1):
-            last_host, host = host, urlsplit(url).hostname
             if hop and _leads_inside(host, network):
                 return NoAnswer(_INSIDE.format(printable(url)))
             if host != last_host:  # a redirect on the same host belongs to the same visit
@@ -180,14 +181,14 @@ class Fetcher:
                 self.crawler.stats.inc_value("robotstxt/response_count")
                 self.crawler.stats.inc_value(f"robotstxt/response_status_count/{answer.status}")
                 return answer
-            network = network_of(host or "") or network_of(transfer.address)
-            url = target
+            network = network_of(host) or network_of(transfer.address)
+            url, last_host, host = target, host, urlsplit(target).hostname or ""
         return NoAnswer(f"more than {self.config.redirect_max} redirects")
 
 
-def _leads_inside(host: str | None, network: str) -> bool:
+def _leads_inside(host: str, network: str) -> bool:
     """Return whether *host* is in an internal network (``network_of``) other than *network*."""
-    return network_of(host or "") not in ("", network)
+    return network_of(host) not in ("", network)
 
 
 def network_of(host: str) -> str:
