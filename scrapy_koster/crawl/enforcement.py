@@ -122,9 +122,10 @@ class Enforcement:
         """
         if self._parts.parked.has_next:
             self._parts.engine.wake()  # this request waits in its slot no longer
-        url = request.url
-        state = self._sites.records.state_of(url)
-        if request.meta.get("dont_obey_robotstxt") or state is None or is_robots_txt(url):
+        if request.meta.get("dont_obey_robotstxt"):
+            return None
+        state = self._sites.records.state_of(url := request.url)
+        if state is None or is_robots_txt(url):
             return None
         robot = self._parts.robot.decided_by(request)
         if (refusal := self.refusal_of_host(request, state)) is not None:

@@ -71,7 +71,7 @@ class Policy:
 
     def at(self, site: Site, now: float) -> "Policy":
         """Return the policy for *site* at the time *now*: another one if an override opens it."""
-        if not any(each.opens for each in current(self.overrides, site, now)):
+        if not self.overrides or not any(each.opens for each in current(self.overrides, site, now)):
             return self
         is_opened, allow = self.unavailable is not Unavailable.ALLOW, Unavailable.ALLOW
         return replace(self, restricted=Restricted.ALLOW, unavailable=allow, is_opened=is_opened)

@@ -145,8 +145,7 @@ class ParkedRequests:
 
         Requests in queues that are open for all their requests do not count.
         """
-        closed = (each for each in self._of(name) if self._open.get(each) is not False)
-        return sum(len(each.heap) for each in closed)
+        return sum(len(each.heap) for each in self._of(name) if self._open.get(each) is not False)
 
     def comes_out(self, name: str) -> bool:
         """Return whether requests that wait for *name* come out as soon as the downloader can."""
