@@ -284,7 +284,7 @@ class HostLocks:
 
     def close(self) -> None:
         """End the waits in place, and give unused locks back. The crawl closes."""
-        for host in self.hosts.values():
+        for host in list(self.hosts.values()):  # a callback may add one
             while host.waiters:
                 host.waiters.popitem()[0].callback(False)  # noqa: FBT003
             if not host.under_way:
