@@ -62,8 +62,7 @@ class Asking(RecordingSpider):
     """Keeps what the middleware returns for its URLs, or the type of the error."""
 
     async def start(self) -> AsyncIterator[Any]:
-        middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
-        assert middleware is not None
+        middleware: Any = self.crawler.get_downloader_middleware(KosterMiddleware)
         asked = [deferred_from_coro(middleware.sitemaps(str(url))) for url in self.urls]
         found: Any = await maybe_deferred_to_future(DeferredList(asked, consumeErrors=True))
         self.found = [each if is_found else each.type for is_found, each in found]
