@@ -249,9 +249,10 @@ def _without_coding(response: Response, max_bytes: int) -> Response:
     ResponseDataLossError is raised for a robots.txt that cannot be decoded. For another status, the
     body is then made empty.
     """
-    coding, is_file = dict.pop(response.headers, b"Content-Encoding", []), _is_file(response)
+    coding, is_file = _joined(response.headers.getlist("Content-Encoding")), _is_file(response)
+    response.headers.pop("Content-Encoding", None)
     try:
-        body = decoded(response.body, _joined(coding), max_bytes)
+        body = decoded(response.body, coding, max_bytes)
         if is_file and body.startswith(b"\x1f\x8b\x08"):
             body = unpacked(body, "gzip", max_bytes)
     except ValueError as error:

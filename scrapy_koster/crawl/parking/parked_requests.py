@@ -127,7 +127,8 @@ class ParkedRequests:
             if self._open.get(each) is False and each.failure is None:
                 del self._open[each]
         place = (-request.priority, next(self._numbers))
-        heappush(queue.heap, (place, None if self._store.write(name, place, request) else request))
+        is_filed = self._store.write(name, place, request)
+        heappush(queue.heap, (place, None if is_filed else request))
 
     def _queue(self, name: str, slot: str) -> SiteQueue:
         return self._queues.setdefault(name, {}).setdefault(slot, SiteQueue(name, slot))
