@@ -15,7 +15,7 @@ from scrapy_koster.protocol.site import Site, site_of
 _EVICTED_AT_ONCE = 16
 # A state without a file has less than 1 kB. Beyond this number, the oldest are forgotten.
 _STATES_MAX = 50_000
-# The memory of a file: its text, its parsed rules (``tests/protocol/test_memory.py``), its objects.
+# The memory of a file: its text, its parsed rules (``test_large_files.py``), its objects.
 _FILE_FACTOR, _FILE_BYTES = 7, 4_000
 
 
