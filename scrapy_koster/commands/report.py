@@ -48,7 +48,7 @@ class Report(Subcommand):
         if page is not None:
             write_report(run.crawler, run.config, database, page, against=opts.against)
         if opts.json:
-            yield json.dumps(read(database).to_dict())
+            yield json.dumps(read(database))
         elif opts.csv:
             with reading(database) as connection:
                 yield from csv_lines(connection)

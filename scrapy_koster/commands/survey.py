@@ -135,7 +135,7 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     report = crawler.get_extension(RobotsReport)
     assert report is not None  # enabled by SurveyAddon
     try:
-        numbers = read(report.database).to_dict()
+        numbers = read(report.database)
         _judge(run, numbers, spider, len(seeds))
         given = {**seeds.counts, "urls": len(seeds), "decided": spider.decided}
         yield from run.answer({"given": given, **numbers}, _as_text(given, numbers))

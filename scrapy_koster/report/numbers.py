@@ -3,7 +3,6 @@
 import csv
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -94,104 +93,52 @@ _HAZARDS = (
 )
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers of a crawl. Texts are printable."""
-
-    about: dict[str, Any]
-    outcomes: Counted
-    totals: Counted
-    """Sums over all sites: of the columns COUNTS, and of the expressions in ``_totals``."""
-    allowed_because: Counted
-    statuses: Counted
-    failures: Counted
-    rules: list[sqlite3.Row]
-    """Columns: site, line, text, refused. The most refusals are first, 10,000 rows at most."""
-    overrides: list[sqlite3.Row]
-    """Columns: site, override, allowed, refused. The requests that your overrides decided."""
-    hazards: list[sqlite3.Row]
-    """Columns: site, cause, line and text of the forbidding rule, draft (the allowing rule), pages.
-
-    The most pages are first, 10,000 rows at most.
-    """
-    closed_by: Counted
-    """Number of closed sites by cause: rules, restricted (401, 403), missing, html, unavailable."""
-    why: list[sqlite3.Row]
-    """Columns: requests, sites, reason, rule. The most refusals are first, 1,000 rows at most."""
-
-    usage: dict[str, Counted]
-    """Number of sites that state a preference in robots.txt, by label and by "y" or "n".
-
-    For the label "use" of Content-Signal, by "immediate", "reference" or "full".
-    """
-
-    @property
-    def closed(self) -> int:
-        """Number of closed sites."""
-        return sum(self.closed_by.values())
-
-    @property
-    def sites(self) -> int:
-        """Number of sites."""
-        return sum(self.outcomes.values())
-
-    @property
-    def refused(self) -> Counted:
-        """Number of refused requests, by ground."""
-        return {ground: self.totals[column] for ground, column in REFUSED.items()}
-
-    @property
-    def allowed(self) -> int:
-        """Number of allowed requests."""
-        return sum(self.allowed_because.values())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the object of ``scrapy robots report --json``."""
-        return {
-            **{
-                name: [dict(row) for row in value] if isinstance(value, list) else value
-                for name, value in vars(self).items()
-            },
-            "sites": self.sites,
-            "requests": {"allowed": self.allowed, "refused": self.refused},
-            "closed": self.closed,
-        }
-
-
-def read(path: str) -> Numbers:
+def read(path: str) -> dict[str, Any]:
     """Return the numbers of a report's file. Raises DatabaseError."""
     with reading(path) as connection:
         return numbers_of(connection)
 
 
-def numbers_of(connection: sqlite3.Connection) -> Numbers:
-    """Return the numbers of the open file of a report."""
-    about: dict[str, Any] = dict(connection.execute("SELECT name, value FROM about").fetchall())
+def numbers_of(connection: sqlite3.Connection) -> dict[str, Any]:
+    """Return the numbers of the open file of a report, as ``scrapy robots report --json`` does.
+
+    Texts are printable. Of long lists, the rows with the largest numbers are returned.
+    """
     totals = _totals(connection)
     no_record = totals.pop("allowed_no_record")
-    return Numbers(
-        about=about,
-        outcomes=_sites_by(connection, worded(OUTCOME_NAMES), [*OUTCOME_NAMES.values(), NOT_KNOWN]),
-        totals=totals,
-        allowed_because={
-            "by its rules": totals[ALLOWED[SiteStatus.OBEYED]] - no_record,
-            "no record for this robot": no_record,
-            **{why: totals[ALLOWED[status]] for status, why in ALLOWED_BECAUSE.items()},
-        },
-        statuses=_counted(connection, _STATUSES),
-        failures=_counted(connection, "SELECT reason, attempts FROM failure ORDER BY 2 DESC, 1"),
-        rules=_rows(connection, _RULES),
-        overrides=_rows(connection, _OVERRIDES),
-        hazards=_rows(connection, _HAZARDS),
-        closed_by=_sites_by(
-            connection,
-            worded(_CLOSED_NAMES, other="rules"),
-            ["rules", *_CLOSED_NAMES.values()],
-            where="is_closed",
-        ),
-        why=_rows(connection, _WHY),
-        usage=_usage(connection),
+    allowed_because = {
+        "by its rules": totals[ALLOWED[SiteStatus.OBEYED]] - no_record,
+        "no record for this robot": no_record,
+        **{why: totals[ALLOWED[status]] for status, why in ALLOWED_BECAUSE.items()},
+    }
+    outcomes = _sites_by(connection, worded(OUTCOME_NAMES), [*OUTCOME_NAMES.values(), NOT_KNOWN])
+    closed_by = _sites_by(
+        connection,
+        worded(_CLOSED_NAMES, other="rules"),
+        ["rules", *_CLOSED_NAMES.values()],
+        where="is_closed",
     )
+    return {
+        "about": _dict(connection, "SELECT name, value FROM about"),
+        "outcomes": outcomes,
+        # Sums over all sites: of the columns COUNTS, and of the expressions in ``_totals``.
+        "totals": totals,
+        "allowed_because": allowed_because,
+        "statuses": _dict(connection, _STATUSES),
+        "failures": _dict(connection, "SELECT reason, attempts FROM failure ORDER BY 2 DESC, 1"),
+        "rules": _rows(connection, _RULES),
+        "overrides": _rows(connection, _OVERRIDES),
+        "hazards": _rows(connection, _HAZARDS),
+        "closed_by": closed_by,
+        "why": _rows(connection, _WHY),
+        "usage": _usage(connection),
+        "sites": sum(outcomes.values()),
+        "requests": {
+            "allowed": sum(allowed_because.values()),
+            "refused": {ground: totals[column] for ground, column in REFUSED.items()},
+        },
+        "closed": sum(closed_by.values()),
+    }
 
 
 def _sites_by(
@@ -199,10 +146,11 @@ def _sites_by(
 ) -> Counted:
     """Return the number of sites by the SQL expression *what*, 0 for *names* without sites."""
     query = f"SELECT {what}, count(*) FROM site WHERE {where} GROUP BY 1"
-    return {**dict.fromkeys(names, 0), **_counted(connection, query)}
+    return {**dict.fromkeys(names, 0), **_dict(connection, query)}
 
 
 def _usage(connection: sqlite3.Connection) -> dict[str, Counted]:
+    """Return the number of sites that state a preference in robots.txt, by label and preference."""
     found: dict[str, Counted] = {}
     for label, preference, sites in connection.execute(_USAGE_SITES):
         found.setdefault(label, {} if label == USE else {"y": 0, "n": 0})[preference] = sites
@@ -219,11 +167,12 @@ def _totals(connection: sqlite3.Connection) -> Counted:
     return dict(connection.execute(f"SELECT {columns} FROM site").fetchone())
 
 
-def _rows(connection: sqlite3.Connection, query: str) -> list[sqlite3.Row]:
-    return connection.execute(query).fetchall()
+def _rows(connection: sqlite3.Connection, query: str) -> list[dict[str, Any]]:
+    return [dict(row) for row in connection.execute(query)]
 
 
-def _counted(connection: sqlite3.Connection, query: str) -> dict[Any, int]:
+def _dict(connection: sqlite3.Connection, query: str) -> dict[Any, Any]:
+    """Return the rows of a query with two columns as a dict."""
     return dict(connection.execute(query).fetchall())
 
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from scrapy_koster.report import numbers as of
 from scrapy_koster.report.compare import compared_with_old
@@ -27,11 +28,11 @@ def write_page(
     """
     with reading(database, against=against) as connection:
         numbers = of.numbers_of(connection)
-        too_many = numbers.sites > of.EVERY_SITE_UP_TO
+        too_many = numbers["sites"] > of.EVERY_SITE_UP_TO
         most = of.SITES_THAT_MATTER if too_many else of.EVERY_SITE_UP_TO
         sites = connection.execute(f"SELECT * FROM site {of.BY_MATTER} LIMIT {most}")
-        robot = str(numbers.about.get("robot", ""))
-        files = files_of(sites, copies, robot, numbers.about.get("reading"))
+        robot = str(numbers["about"].get("robot", ""))
+        files = files_of(sites, copies, robot, numbers["about"].get("reading"))
         tables = tables_of(connection, numbers, files, most)
         compared = compared_with_old(connection) if against is not None else None
         tables = [*(compared.tables if compared else ()), *tables]
@@ -44,7 +45,7 @@ def write_page(
         "page.html",
         tables,
         data={"robot": robot, "samples": samples, "files": files},
-        about=defaultdict(str, {"written": 0, "title": "A crawl", **numbers.about}),
+        about=defaultdict(str, {"written": 0, "title": "A crawl", **numbers["about"]}),
         numbers=numbers,
         fetched=_fetched(numbers),
         refused=_refused(numbers),
@@ -57,10 +58,10 @@ def write_page(
         path.write_text(page, encoding="utf-8")
 
 
-def _fetched(numbers: of.Numbers) -> str:
+def _fetched(numbers: dict[str, Any]) -> str:
     """Return the answer to: was anything fetched that should not have been?"""
-    totals, about = numbers.totals, numbers.about
-    refused = sum(numbers.refused.values())
+    totals, about, requests = numbers["totals"], numbers["about"], numbers["requests"]
+    refused = sum(requests["refused"].values())
     if about.get("survey"):
         return "No. A survey fetches no page."
     if about.get("dry_run") and refused:
@@ -73,17 +74,17 @@ def _fetched(numbers: of.Numbers) -> str:
     if totals["exempt"] or totals["allowed_unavailable"]:
         return "Not that is known, but not all rules were known or obeyed."
     answer = "No." if about.get("compared") else "By your parser, no."
-    return f"{answer} Only allowed requests were sent: {numbers.allowed:,}."
+    return f"{answer} Only allowed requests were sent: {requests['allowed']:,}."
 
 
-def _refused(numbers: of.Numbers) -> str:
+def _refused(numbers: dict[str, Any]) -> str:
     """Return the answer to: why were requests refused?"""
-    refused = sum(numbers.refused.values())
-    if not refused and not numbers.closed:
+    refused, closed = sum(numbers["requests"]["refused"].values()), numbers["closed"]
+    if not refused and not closed:
         return "No request was refused."
-    share = 100 * refused / ((refused + numbers.allowed) or 1)
-    ways = ", ".join(f"{how}: {count:,}" for how, count in numbers.closed_by.items() if count)
+    share = 100 * refused / ((refused + numbers["requests"]["allowed"]) or 1)
+    ways = ", ".join(f"{how}: {count:,}" for how, count in numbers["closed_by"].items() if count)
     return (
         f"Refused requests: {refused:,} ({share:.1f} %)."
-        f" Closed: {numbers.closed:,} of {numbers.sites:,} sites{ways and f' ({ways})'}."
+        f" Closed: {closed:,} of {numbers['sites']:,} sites{ways and f' ({ways})'}."
     )

@@ -8,7 +8,7 @@ from scrapy_koster.checker.checks import Severity
 from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.report.files import GRAVITY, File
 from scrapy_koster.report.html import Table
-from scrapy_koster.report.numbers import BY_LINE, BY_MATTER, RULES_MOST, Numbers, worded
+from scrapy_koster.report.numbers import BY_LINE, BY_MATTER, RULES_MOST, worded
 from scrapy_koster.report.tally import HAZARD, OVERRIDDEN, START, USAGE
 
 _OUTCOME = worded({status: status.words for status in SiteStatus})
@@ -41,10 +41,10 @@ def _sample(of: str, *kinds: str, line: str = "0") -> str:
 
 
 def tables_of(
-    connection: sqlite3.Connection, numbers: Numbers, stored: Mapping[str, File], most: int
+    connection: sqlite3.Connection, numbers: dict[str, Any], stored: Mapping[str, File], most: int
 ) -> list[Table]:
     """Return the tables, with *most* sites at most. *stored* has the stored files by site."""
-    now = int(numbers.about.get("written") or 0)
+    now = int(numbers["about"].get("written") or 0)
 
     def table(name: str, title: str, about: str, columns: Mapping[str, str], query: str) -> Table:
         rows = connection.execute(f"{query} LIMIT {most}").fetchall()
@@ -62,7 +62,7 @@ def tables_of(
             "Why requests were refused",
             "Refused requests of all sites, by reason and rule.",
             {"requests": "number", "sites": "number", "reason": "text", "rule": "text"},
-            numbers.why,
+            [row.values() for row in numbers["why"]],
         ),
         table(
             "closed",

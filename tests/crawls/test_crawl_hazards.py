@@ -43,10 +43,10 @@ async def test_a_page_that_only_rfc_9309_forbids_is_told_with_both_lines(
     )
     assert STRICTEST.replace("Strictest", "Rfc9309") in line
     numbers = read(database_of(result.crawler))
-    [row] = numbers.hazards
-    assert row[:3] == (site.url(""), "records", 5)
-    assert row[5] == 2
-    assert numbers.totals["looser"] == 2
+    [row] = numbers["hazards"]
+    assert (row["site"], row["cause"], row["line"]) == (site.url(""), "records", 5)
+    assert row["pages"] == 2
+    assert numbers["totals"]["looser"] == 2
     page = (tmp_path / "page.html").read_text()
     assert "Allowed, although RFC 9309 forbids them: 2" in page
 
@@ -96,6 +96,6 @@ async def test_what_rfc_9309_allows_and_the_reading_refuses(
     for line in said:
         assert f"For example {site.url('/')}" in line
         assert 'Set KOSTER_PARSER = "scrapy_koster.Rfc9309RobotParser" to fetch them' in line
-    assert read(database_of(result.crawler)).totals["stricter"] == stricter
+    assert read(database_of(result.crawler))["totals"]["stricter"] == stricter
     page = (tmp_path / "page.html").read_text()
     assert (f"Refused, although RFC 9309 allows them: {stricter}" in page) is bool(stricter)

@@ -41,7 +41,7 @@ async def test_a_challenge_is_a_temporary_failure_and_another_page_is_none(
     assert site.asked("/robots.txt") > 1
     assert result.stats["koster/html/challenges"] == site.asked("/robots.txt")
     assert result.stats["koster/html/pages"] == site.asked("/robots.txt") + 1
-    failures = read(database_of(result.crawler)).failures
+    failures = read(database_of(result.crawler))["failures"]
     assert list(failures) == ["HTTP 200, a challenge page (Anubis)"]
     assert "a challenge page (Anubis)" in (tmp_path / "r.html").read_text()
 

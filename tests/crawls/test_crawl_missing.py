@@ -72,8 +72,8 @@ async def test_all_that_is_missing_is_disallowed(
         assert result.stats["robotstxt/forbidden"] == len(missing)
         assert f"{len(missing)} missing and disallowed (KOSTER_MISSING)" in summary(result)
         numbers = read(database_of(result.crawler))
-        assert numbers.refused["missing"] == numbers.closed == len(missing)
-        assert numbers.closed_by["missing"] == numbers.outcomes["restricted"] == len(missing)
+        assert numbers["requests"]["refused"]["missing"] == numbers["closed"] == len(missing)
+        assert numbers["closed_by"]["missing"] == numbers["outcomes"]["restricted"] == len(missing)
         closed = tables_in((tmp_path / "report.html").read_text("utf-8"))["closed"]
         hows = {how for _, _, how, *_ in closed}
         assert hows == {"missing and disallowed (KOSTER_MISSING)"}

@@ -55,7 +55,7 @@ def surveys(crawl: Crawl) -> Iterator[Surveys]:
 
 
 def numbers(result: CrawlResult) -> dict[str, Any]:
-    return read(database_of(result.crawler)).to_dict()
+    return read(database_of(result.crawler))
 
 
 def spider(result: CrawlResult) -> SurveySpider:

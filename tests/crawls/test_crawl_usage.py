@@ -203,8 +203,8 @@ async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Pat
     }  # fmt: skip
     [database] = (tmp_path / "reports").glob("*.sqlite3")
     numbers = read(str(database))
-    assert numbers.refused["usage"] == 3
-    assert numbers.totals["usage_dropped"] == 4
+    assert numbers["requests"]["refused"]["usage"] == 3
+    assert numbers["totals"]["usage_dropped"] == 4
 
 
 async def test_a_dry_run_counts_and_keeps_all(crawl: Crawl, server: Server) -> None:

@@ -89,7 +89,7 @@ async def test_what_was_sent_that_is_forbidden_changes_the_answer(
     urls = [site.url("/a"), site.url("/b")]
     result = await crawl(Exempting, urls=urls, settings={"KOSTER_REPORT": str(page), **settings})
     assert len(result.fetched) == len(urls) + len(exempt)
-    totals = read(database_of(result.crawler)).totals
+    totals = read(database_of(result.crawler))["totals"]
     forbidden = sum(path.startswith("/no") for path in exempt)
     assert (totals["exempt"], totals["exempt_forbidden"]) == (len(exempt), forbidden)
     made = page.read_text()
@@ -122,7 +122,8 @@ async def test_what_could_not_be_written_is_written_later(
     result = await running.result()
     database = database_of(result.crawler)
     numbers = read(database)
-    assert (numbers.allowed, numbers.totals["asked"], numbers.sites) == (1, 1, 1)
+    allowed, asked = numbers["requests"]["allowed"], numbers["totals"]["asked"]
+    assert (allowed, asked, numbers["sites"]) == (1, 1, 1)
     [said] = result.logged(logging.WARNING, REPORT)
     assert said == (
         f"The data of the report cannot be written to {database}: OperationalError: disk"
