@@ -7,8 +7,7 @@ from typing import Any
 from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.result import violated_rules
 from scrapy_koster.audit.times import seconds_of
-from scrapy_koster.report.html import Table, rendered
-from scrapy_koster.report.writing import whole
+from scrapy_koster.report.html import Table, write_html
 
 _HERE = Path(__file__).parent
 _VIOLATIONS_MOST = 10_000
@@ -73,7 +72,8 @@ _UNKNOWN: _Columns = (
 def write_audit(found: Found, out: str) -> None:
     """Write the page to the file *out*, whole or not at all. Raises OSError."""
     robots = found["robots"]
-    page = rendered(
+    write_html(
+        out,
         "audit.html",
         _tables(found),
         data={},
@@ -86,8 +86,6 @@ def write_audit(found: Found, out: str) -> None:
         violations=sum(robot["violations"] for robot in robots),
         requests=sum(robot["requests"] for robot in robots),
     )
-    with whole(out) as path:
-        path.write_text(page, encoding="utf-8")
 
 
 def _tables(found: Found) -> Iterator[Table]:

@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from scrapy_koster.protocol.wording import utc
+from scrapy_koster.report.writing import whole
 
 _HERE = Path(__file__).parent
 
@@ -43,17 +44,19 @@ class Table:
         }
 
 
-def rendered(
+def write_html(
+    out: str,
     template: str,
     tables: Iterable[Table],
     *,
     data: Mapping[str, Any],
     folder: Path = _HERE,
     **values: Any,
-) -> str:
-    """Return the page made from *template*, a file in *folder*. The *values* are escaped.
+) -> None:
+    """Write the page made from *template*, a file in *folder*, to the file *out*. Raises OSError.
 
-    Tables without rows are left out. The script of the page gets the tables and *data*.
+    The *values* are escaped. Tables without rows are left out. The script of the page gets the
+    tables and *data*.
     """
     css, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
     filled = [table for table in tables if table.rows]
@@ -66,7 +69,7 @@ def rendered(
         share=lambda part, whole: f"{100 * part / whole:.1f} %",
         time=time_of,
     )
-    return environment.get_template(template).render(
+    page = environment.get_template(template).render(
         policy=f"default-src 'none'; style-src {_hash(css)}; script-src {_hash(script)};"
         " base-uri 'none'; form-action 'none'",
         css=css,
@@ -75,6 +78,8 @@ def rendered(
         tables=filled,
         **values,
     )
+    with whole(out) as path:
+        path.write_text(page, encoding="utf-8")
 
 
 def time_of(secs: float) -> str:

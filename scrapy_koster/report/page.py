@@ -1,16 +1,14 @@
 """The page of a report, from the data of a crawl."""
 
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 from scrapy_koster.report import numbers as of
 from scrapy_koster.report.compare import compared_with_old
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.files import CopyOf, files_of
-from scrapy_koster.report.html import rendered
+from scrapy_koster.report.html import write_html
 from scrapy_koster.report.tables import samples_of, tables_of
-from scrapy_koster.report.writing import is_stream, whole
 
 _FORBIDDEN = ("exempt_forbidden", "overridden", "allowed_restricted")
 """The totals of forbidden requests that were sent. RFC 9309 does not forbid the last of these."""
@@ -22,9 +20,7 @@ def write_page(
     """Write the page of a report to the file *out*, whole or not at all.
 
     *database* is the file of the report, *against* the file of an older report. *copies* returns
-    the stored copy of a site, or None. If there are more than 100,000 sites, a CSV file next
-    to the page has all sites, unless the page goes into a device or a pipe.
-    Raises DatabaseError and OSError.
+    the stored copy of a site, or None. Raises DatabaseError and OSError.
     """
     with reading(database, against=against) as connection:
         numbers = of.numbers_of(connection)
@@ -37,11 +33,8 @@ def write_page(
         compared = compared_with_old(connection) if against is not None else None
         tables = [*(compared.tables if compared else ()), *tables]
         samples = samples_of(connection)
-        beyond = Path(out).with_suffix(".sites.csv") if too_many and not is_stream(out) else None
-        if beyond is not None:
-            with whole(str(beyond)) as path, path.open("w", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in of.csv_lines(connection))
-    page = rendered(
+    write_html(
+        out,
         "page.html",
         tables,
         data={"robot": robot, "samples": samples, "files": files},
@@ -51,11 +44,8 @@ def write_page(
         refused=_refused(numbers),
         reasons=of.REASONS,
         compared=compared,
-        beyond=beyond and beyond.name,
         most=most,
     )
-    with whole(out) as path:
-        path.write_text(page, encoding="utf-8")
 
 
 def _fetched(numbers: dict[str, Any]) -> str:

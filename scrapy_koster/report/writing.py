@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from tempfile import TemporaryDirectory
 
 # A path in these folders is written into even if it leads to a file: a shell may have redirected
 # standard output.
@@ -20,15 +19,11 @@ def whole(name: str) -> Iterator[Path]:
     """Yield a path of a temporary file, which replaces the file *name* if there was no error.
 
     A file is replaced in one step, so a reader never sees half of a page. If *name* is a symlink,
-    the target is replaced. The permissions stay. A device or a pipe is written into. Raises
+    the target is replaced. The permissions stay. The path of a device or a pipe is *name*. Raises
     OSError, for example if the folder does not exist.
     """
-    if is_stream(name):
-        with TemporaryDirectory() as folder:
-            page = Path(folder, "page")
-            yield page
-            with page.open("rb") as file, Path(name).open("wb") as stream:
-                shutil.copyfileobj(file, stream)
+    if _is_stream(name):
+        yield Path(name)
         return
     final = _final(name)
     with _part_of(final) as part:
@@ -38,7 +33,7 @@ def whole(name: str) -> Iterator[Path]:
         part.replace(final)
 
 
-def is_stream(name: str) -> bool:
+def _is_stream(name: str) -> bool:
     """Return whether *name* is written into, and not replaced: a device, a pipe, or /dev/stdout."""
     try:
         found = Path(name).stat()
@@ -50,7 +45,7 @@ def is_stream(name: str) -> bool:
 
 def try_writing(name: str) -> None:
     """Raise OSError or ValueError if *name* cannot be written. An existing file stays the same."""
-    if not is_stream(name):
+    if not _is_stream(name):
         with _part_of(_final(name)) as part:
             part.touch()
     elif not os.access(name, os.W_OK):
