@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from random import randrange
 from typing import Any
 
 from scrapy_koster import signals
@@ -49,7 +48,7 @@ class Counts:
         self.tally.put("about", "compared", value=int(is_ours))  # the draft with RFC 9309
         one = "draft" if issubclass(parser, RobotsTxt) else "both"
         self.tally.put("about", "reading", value="rfc9309" if issubclass(parser, Rfc9309) else one)
-        self._seen: Counter[tuple[str, str, int]] = Counter()
+        self._kept: Counter[tuple[str, str, int]] = Counter()
         self._samples = 0
 
     def handlers(self) -> Iterator[tuple[object, Callable[..., None]]]:
@@ -193,13 +192,9 @@ class Counts:
             self._sample(str(site), reason, 0, response.url)
 
     def _sample(self, site: str, kind: str, line: int, url: str) -> None:
-        """Keep at most five random URLs for each site, kind and line: *url* may be one of them."""
-        seen = self._seen[site, kind, line]  # reading a Counter makes no entry
-        if seen < _SAMPLES:
-            if self._samples >= _SAMPLES_MOST:
-                return
+        """Keep *url*, if it is one of the first five URLs for the site, kind and line."""
+        number = self._kept[site, kind, line]  # reading a Counter makes no entry
+        if number < _SAMPLES and self._samples < _SAMPLES_MOST:
             self._samples += 1
-        self._seen[site, kind, line] = seen + 1
-        number = seen if seen < _SAMPLES else randrange(seen + 1)
-        if number < _SAMPLES:
+            self._kept[site, kind, line] += 1
             self.tally.put("sample", site, kind, line, number, url=printable(url, _URL_CHARS))
