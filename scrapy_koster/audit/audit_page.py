@@ -58,7 +58,7 @@ _VIOLATIONS: _Columns = (
     ("clients", "text minor", lambda each: ", ".join(each["clients"])),
 )
 _DAYS: _Columns = (
-    ("day", "text", lambda day: day["day"] or "(others)"),
+    ("day", "text", lambda day: day["day"]),
     ("requests", "number", lambda day: day["requests"]),
     ("violations", "number", lambda day: day["violations"]),
 )

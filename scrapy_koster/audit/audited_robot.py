@@ -18,10 +18,6 @@ CLIENTS_MOST = 64
 """At most this many different addresses are counted per robot."""
 WINDOWS_SECS = (1, 10, 60)
 DAY_SECS = 86400
-DAYS_MOST = 400
-"""At most this many days per robot are counted apart."""
-NO_DAY = -1
-"""Key of the count for all days beyond DAYS_MOST."""
 
 _SAMPLES = 5
 _SAMPLED_OF = 100
@@ -74,26 +70,12 @@ def number_in(text: Any) -> int:
         return 0
 
 
-class Days(Counter[int]):
-    """Counts by day. The key is the number of days since the epoch, or NO_DAY."""
-
-    def put(self, day: int, count: int) -> None:
-        """Add *count* to a day, or to NO_DAY if 400 other days are counted."""
-        if day not in self and len(self) >= DAYS_MOST:
-            day = NO_DAY
-        self[day] += count
-
-    def add(self, days: Days) -> None:
-        """Add the counts of *days*."""
-        for day, count in days.items():
-            self.put(day, count)
-
-
 class Pace:
     """The speed of a robot: the gaps between requests, and bursts, in whole seconds."""
 
     def __init__(self) -> None:
-        self.days = Days()
+        self.days: Counter[int] = Counter()
+        """Number of requests by days since the epoch."""
         self.times: list[int] = []
         """Times of requests that are not counted yet, in order."""
         self.counted = 0
@@ -123,13 +105,13 @@ class Pace:
         self.last = times[-1]
         found = Counter(times)
         for secs, count in found.items():
-            self.days.put(secs // DAY_SECS, count)
+            self.days[secs // DAY_SECS] += count
         self._count_bursts(found)
         times.clear()
 
     def count_late(self, secs: int) -> None:
         """Count a request too far out of order in a log: only by day."""
-        self.days.put(secs // DAY_SECS, 1)
+        self.days[secs // DAY_SECS] += 1
         self.first = secs if self.first is None else min(self.first, secs)
         self.last_late = secs if self.last_late is None else max(self.last_late, secs)
 
@@ -206,7 +188,7 @@ class AuditedRobot:
         self.violated: dict[Rule, Violation] = {}
         self.in_grace = 0
         """Number of forbidden requests that an older, unexpired copy of the file allows."""
-        self.days_violated = Days()
+        self.days_violated: Counter[int] = Counter()
         self.by_reading: Counter[Standard] = Counter()
         """Number of requests that disobeyed, by standard."""
         self.only_by: Counter[Standard] = Counter()

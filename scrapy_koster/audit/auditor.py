@@ -49,8 +49,8 @@ class Overflow(AuditedRobot):
         self.names += 1
         self.pace.counted += robot.requests
         self.asking.count += robot.asking.count
-        self.pace.days.add(robot.pace.days)
-        self.days_violated.add(robot.days_violated)
+        self.pace.days.update(robot.pace.days)
+        self.days_violated.update(robot.days_violated)
         for rule, violation in robot.violated.items():
             self.violated.setdefault(rule, Violation()).merge(violation)
 
@@ -157,7 +157,7 @@ class Auditor(dict[str, AuditedRobot]):
         if len(against) == 1:
             robot.only_by.update(against.keys())
         if rule := against.get(self.reading):
-            robot.days_violated.put(secs // DAY_SECS, 1)
+            robot.days_violated[secs // DAY_SECS] += 1
             violation = self._violation(robot, rule)
             violation.add(visit, version)
             violation.by_both += len(against) == len(READINGS)

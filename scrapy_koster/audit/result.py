@@ -7,13 +7,7 @@ from typing import Any
 
 from scrapy_koster.audit.access_log import AccessLog
 from scrapy_koster.audit.addresses import Ranges
-from scrapy_koster.audit.audited_robot import (
-    CLIENTS_MOST,
-    DAY_SECS,
-    NO_DAY,
-    AuditedRobot,
-    Violation,
-)
+from scrapy_koster.audit.audited_robot import CLIENTS_MOST, DAY_SECS, AuditedRobot, Violation
 from scrapy_koster.audit.auditor import Auditor
 from scrapy_koster.audit.judging import Rule
 from scrapy_koster.audit.kinds import Kind, fallback_of
@@ -81,10 +75,9 @@ class Result:
             requests.update(robot.pace.days)
             violations.update(robot.days_violated)
         return [
-            {"day": None if day == NO_DAY else utc(day * DAY_SECS)[:10],
-             "requests": requests[day], "violations": violations[day]}
-            for day in sorted({*requests, *violations})
-        ]  # fmt: skip
+            {"day": utc(day * DAY_SECS)[:10], "requests": count, "violations": violations[day]}
+            for day, count in sorted(requests.items())
+        ]
 
     def _is_one(self, robot: AuditedRobot) -> bool:
         return self.auditor.by(robot) is not By.NOTHING

@@ -1,4 +1,4 @@
-"""Logs that are compressed, damaged, hostile, in many files, or out of order; days and ranges."""
+"""Logs that are compressed, damaged, hostile, in many files, or out of order; published ranges."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from harness.audit_logs import BEGAN, DAY, FIRST, Hit, log_of, sinners, written
-from harness.audits import audited, day_of
+from harness.audit_logs import BEGAN, FIRST, Hit, log_of, sinners, written
+from harness.audits import audited
 
-from scrapy_koster.audit import audited_robot
 from scrapy_koster.audit import auditor as audit_auditor
 from scrapy_koster.audit.addresses import Ranges, masked, networks_in, whole
 from scrapy_koster.audit.auditor import audit
@@ -211,16 +210,7 @@ def test_addresses_are_masked(client: bytes | str, network: str) -> None:
     assert whole(client).isprintable()
 
 
-# Days, published ranges, and a log that is cut.
-
-
-def test_days_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audited_robot, "DAYS_MOST", 3)
-    hits = [Hit(BEGAN + n * DAY, RUDE, "/private/" if n != 2 else "/") for n in range(5)]
-    days = judged(written(hits))["days"]
-    assert [each["day"] for each in days] == [None, *(day_of(hit.secs) for hit in hits[:4])]
-    assert [each["requests"] for each in days] == [2, 1, 1, 1, 0]
-    assert [each["violations"] for each in days] == [1, 1, 1, 0, 1]
+# Published ranges.
 
 
 PUBLISHED = """{"creationTime": "2026-11-18T00:00:00.000000", "prefixes": [
