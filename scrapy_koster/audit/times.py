@@ -1,7 +1,7 @@
 """The times of a log, as seconds since the epoch."""
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import TypeAlias
 
 from scrapy_koster.audit.textlines import decoded
@@ -10,15 +10,11 @@ Time: TypeAlias = "bytes | str | float"
 """A time of a log: text, or in JSON a number of seconds, milliseconds or a smaller unit."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
-_OFFSET = r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)"
-_COMMON = re.compile(
-    rf"(?P<day>\d\d)/(?P<name>\w{{3}})/(?P<year>\d{{4}})[: ]{_CLOCK}(?: {_OFFSET})?", re.ASCII
-)
+_CLOCK = r"(\d\d:\d\d:\d\d)"
+_OFFSET = r"([+-]\d\d):?(\d\d)"
+_COMMON = re.compile(rf"(\d\d)/(\w{{3}})/(\d{{4}})[: ]{_CLOCK}(?: {_OFFSET})?", re.ASCII)
 _ISO = re.compile(
-    rf"(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)[Tt ]{_CLOCK}(?:[.,]\d{{1,9}})?"
-    rf"(?:[Zz]|{_OFFSET}|)",
-    re.ASCII,
+    rf"(\d{{4}}-\d\d-\d\d)[Tt ]{_CLOCK}(?:[.,]\d{{1,9}})?(?:[Zz]|{_OFFSET})?", re.ASCII
 )
 _SECS = re.compile(r"\d{1,20}(?:\.\d{1,9})?", re.ASCII)
 # A larger number is in milliseconds, microseconds or nanoseconds.
@@ -35,22 +31,19 @@ def seconds_of(time: Time) -> int | None:
         if isinstance(time, (int, float)):
             return _scaled(time)
         text = decoded(time)
-        if match := _COMMON.fullmatch(text) or _ISO.fullmatch(text):
-            return _calendar(match.groupdict("0"))
+        if match := _COMMON.fullmatch(text):
+            day, month, year, *clock = match.groups()
+            return _calendar(f"{year}-{_MONTHS.index(month.lower()) + 1:02}-{day}", *clock)
+        if match := _ISO.fullmatch(text):
+            return _calendar(*match.groups())
         return _scaled(float(text)) if _SECS.fullmatch(text) else None
     except (ValueError, OverflowError, TypeError):
         return None
 
 
-def _calendar(found: dict[str, str]) -> int:
-    name = found.get("name", "").lower()
-    month = _MONTHS.index(name) + 1 if name else int(found["month"])
-    date = int(found["year"]), month, int(found["day"])
-    # A leap second counts as second 59.
-    clock = int(found["hour"]), int(found["minute"]), min(int(found["second"]), 59)
-    at = datetime(*date, *clock, tzinfo=timezone.utc)
-    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"]))
-    return int((at + offset if found["sign"] == "-" else at - offset).timestamp())
+def _calendar(date: str, clock: str, hours: str | None, minutes: str | None) -> int:
+    at = datetime.fromisoformat(f"{date}T{clock}{hours or '+00'}:{minutes or '00'}")
+    return int(at.timestamp())
 
 
 def _scaled(number: float) -> int | None:
