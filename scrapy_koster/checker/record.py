@@ -21,18 +21,16 @@ def seen_outside(sources: list[SourceLine], records: list[Record]) -> Iterator[S
         if source.field == AGENT:
             break
         if source.field in RULES:
-            said = "no User-agent line before this rule"
-            yield Seen("K034", source.number, source.column, said)
+            yield source.seen("K034", source.column, "no User-agent line before this rule")
         elif source.field == CONTENT_USAGE:
-            yield Seen("K073", source.number, source.column, "no User-agent line before it")
+            yield source.seen("K073", source.column, "no User-agent line before it")
         elif source.field != CONTENT_SIGNAL and NAME_TOKEN.fullmatch(source.field):
-            said = "{} is outside of a record"
-            yield Seen("K032", source.number, source.column, said, (source.field,))
+            yield source.seen("K032", source.column, "{} is outside of a record", source.field)
     end = records[-1].rules[-1].number if records else 0
     for source in sources:
         if source.field == AGENT and source.number > end:
             said = "no rule follows: not a record for the draft, no limit for RFC 9309"
-            yield Seen("K030", source.number, source.column, said)
+            yield source.seen("K030", source.column, said)
             return
 
 

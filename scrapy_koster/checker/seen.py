@@ -49,6 +49,10 @@ class SourceLine(NamedTuple):
     def value_column(self) -> int:
         return self.text.find(self.value, self.colon + 1) + 1
 
+    def seen(self, code: str, column: int, said: str, *texts: bytes | int) -> Seen:
+        """Return a finding in this line."""
+        return Seen(code, self.number, column, said, texts)
+
 
 def taken_apart(number: int, text: bytes) -> SourceLine:
     """Return the line *number*, split into field and value."""
@@ -64,8 +68,7 @@ def taken_apart(number: int, text: bytes) -> SourceLine:
 def seen_in_line(source: SourceLine) -> Iterator[Seen]:
     """Yield the findings about one line."""
     if len(source.text) > _LINE_MAX:
-        said = "the line has {} bytes"
-        yield Seen("K006", source.number, _LINE_MAX + 1, said, (len(source.text),))
+        yield source.seen("K006", _LINE_MAX + 1, "the line has {} bytes", len(source.text))
     if _ODD.search(source.text):
         yield from _seen_in_octets(source)
     if source.colon < 0:
@@ -73,7 +76,7 @@ def seen_in_line(source: SourceLine) -> Iterator[Seen]:
             yield _no_colon(source)
         return
     if source.text[source.colon - 1 : source.colon] in (b" ", b"\t") and source.field:
-        yield Seen("K014", source.number, source.colon, "space before the colon")
+        yield source.seen("K014", source.colon, "space before the colon")
     if source.field == AGENT:
         yield from _seen_in_agent(source)
     elif source.field in RULES:
@@ -95,13 +98,11 @@ def _seen_in_octets(source: SourceLine) -> Iterator[Seen]:
 
     Comments may contain text in any language, so K017 and K018 are not reported in comments.
     """
-    number, text = source.number, source.text
+    text = source.text
     if found := _SEPARATOR.search(text):
-        said = "{} ends the line for some readers"
-        yield Seen("K015", number, found.start() + 1, said, (found[0],))
+        yield source.seen("K015", found.start() + 1, "{} ends the line for some readers", found[0])
     if found := _CONTROL.search(text):
-        said = "control character {}"
-        yield Seen("K016", number, found.start() + 1, said, (found[0],))
+        yield source.seen("K016", found.start() + 1, "control character {}", found[0])
     if text.isascii():
         return
     if found := _NON_ASCII.search(text, 0, source.said_end):
@@ -111,7 +112,7 @@ def _seen_in_octets(source: SourceLine) -> Iterator[Seen]:
         except UnicodeDecodeError:
             code, said = "K018", "not UTF-8: {}"
         shown = text[found.start() : source.said_end].rstrip(SPACE)
-        yield Seen(code, number, found.start() + 1, said, (shown,))
+        yield source.seen(code, found.start() + 1, said, shown)
 
 
 _WORDS = re.compile(rb"([A-Za-z_-]+)(?:[ \t]+[A-Za-z]+)?")
@@ -120,9 +121,9 @@ _WORDS = re.compile(rb"([A-Za-z_-]+)(?:[ \t]+[A-Za-z]+)?")
 def _no_colon(source: SourceLine) -> Seen:
     said = source.text[: source.said_end].strip(SPACE)
     if _begins_with_field(said):
-        return Seen("K010", source.number, source.column, "no colon: {}", (said,))
+        return source.seen("K010", source.column, "no colon: {}", said)
     shown = "neither a field with a value nor a comment: {}"
-    return Seen("K011", source.number, source.column, shown, (said,))
+    return source.seen("K011", source.column, shown, said)
 
 
 def _begins_with_field(text: bytes) -> bool:
@@ -131,25 +132,25 @@ def _begins_with_field(text: bytes) -> bool:
 
 
 def _seen_in_field(source: SourceLine) -> Iterator[Seen]:
-    number, column, field = source.number, source.column, source.field
+    column, field = source.column, source.field
     meant, is_token = _meant(field), NAME_TOKEN.fullmatch(field)
     if not is_token and _spelt(field) not in _SPELT and _begins_with_field(field):
-        said = "no colon after the field: {}"
-        yield Seen("K010", number, column, said, (source.text.strip(SPACE),))
+        yield source.seen("K010", column, "no colon after the field: {}", source.text.strip(SPACE))
     elif meant:
-        yield Seen("K012", number, column, "{} is not {}", (field, meant))
+        yield source.seen("K012", column, "{} is not {}", field, meant)
     elif not is_token:
-        yield Seen("K013", number, column, "not a token before the colon: {}", (field,))
+        yield source.seen("K013", column, "not a token before the colon: {}", field)
     elif field == b"sitemap":
         if not _URL.match(source.value):
-            yield Seen("K061", number, column, "no full URL: {}", (source.value,))
+            yield source.seen("K061", column, "no full URL: {}", source.value)
     elif field == b"crawl-delay":
         if seconds(source.value) is None:
-            yield Seen("K062", number, column, "no number: {}", (source.value,))
+            yield source.seen("K062", column, "no number: {}", source.value)
     elif field not in _EXTENSIONS:
-        near = _EXTENSION_MEANT.get(_spelt(field))
-        said = "an unknown field: {}, perhaps {}" if near else "an unknown field: {}"
-        yield Seen("K060", number, column, said, (field, near) if near else (field,))
+        if near := _EXTENSION_MEANT.get(_spelt(field)):
+            yield source.seen("K060", column, "an unknown field: {}, perhaps {}", field, near)
+        else:
+            yield source.seen("K060", column, "an unknown field: {}", field)
 
 
 _EXTENSIONS = frozenset(
@@ -207,16 +208,13 @@ def _meant(field: bytes) -> bytes | None:
 
 
 def _seen_in_agent(source: SourceLine) -> Iterator[Seen]:
-    number, value = source.number, source.value
+    value, column = source.value, source.value_column
     if not value:
-        said = "no robot is named"
-        yield Seen("K020", number, source.column, said)
+        yield source.seen("K020", source.column, "no robot is named")
     elif b"*" in value and value != b"*":
-        said = "{} is not the record for all others"
-        yield Seen("K021", number, source.value_column, said, (value,))
+        yield source.seen("K021", column, "{} is not the record for all others", value)
     elif not NAME_TOKEN.fullmatch(value):
-        said = "{} is not one name token"
-        yield Seen("K022", number, source.value_column, said, (value,))
+        yield source.seen("K022", column, "{} is not one name token", value)
 
 
 _URL = re.compile(rb"https?://", re.IGNORECASE)
@@ -239,23 +237,22 @@ _TELLING = re.compile(
 
 def _seen_in_rule(source: SourceLine) -> Iterator[Seen]:
     """Yield the findings about the path of an Allow or Disallow line."""
-    number, path, start = source.number, source.value, source.value_column
+    path, start = source.value, source.value_column
     if not path:
         if source.field == b"allow":
-            yield Seen("K050", number, source.column, "an empty Allow line matches nothing")
+            yield source.seen("K050", source.column, "an empty Allow line matches nothing")
         return
     if _URL.match(path):
-        yield Seen("K041", number, start, "a full URL, not a path: {}", (path,))
+        yield source.seen("K041", start, "a full URL, not a path: {}", path)
     elif path[:1] not in (b"/", b"*"):  # a "*" at the start is K042
-        yield Seen("K040", number, start, "no slash before the path {}", (path,))
+        yield source.seen("K040", start, "no slash before the path {}", path)
     for code, sign, said in _IN_PATH:
         if found := sign.search(path):
-            yield Seen(code, number, start + found.start(), said, (path,))
+            yield source.seen(code, start + found.start(), said, path)
     end = source.said_end
     if end < len(source.text) and source.text[end - 1 : end] not in (b" ", b"\t"):
-        yield Seen("K045", number, end + 1, "the path ends before the '#': {}", (path,))
+        yield source.seen("K045", end + 1, "the path ends before the '#': {}", path)
     if unescape(path.decode("latin-1")) == "/robots.txt":
-        yield Seen("K046", number, start, "/robots.txt is always allowed")
+        yield source.seen("K046", start, "/robots.txt is always allowed")
     if source.field == b"disallow" and (found := _TELLING.search(path)):
-        said = "the file reveals {}"
-        yield Seen("K052", number, start + found.start(), said, (path,))
+        yield source.seen("K052", start + found.start(), "the file reveals {}", path)

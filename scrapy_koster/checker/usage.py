@@ -18,18 +18,18 @@ def seen_in_usage(source: SourceLine) -> Iterator[Seen]:
     """Yield findings about preferences without the effect that the author probably expects."""
     if source.field not in _WORDS:
         return
-    number, column, value = source.number, source.value_column, source.value
+    column, value = source.value_column, source.value
     path, statement = split(value) if source.field == CONTENT_USAGE else (b"", value)
     if len(statement) > VALUE_BYTES:
         said = "it is longer than {} bytes, so it disallows all known labels"
-        yield Seen("K070", number, column, said, (VALUE_BYTES,))
+        yield source.seen("K070", column, said, VALUE_BYTES)
     elif (tokens := tokens_in(statement)) is not None:
         for label, token in tokens.items():
             if label in _LABELS[source.field] and token not in _WORDS[source.field]:
                 said = "{} has another value than {}"
                 words = "/".join(_WORDS[source.field][:2]).encode()
-                yield Seen("K071", number, column, said, (label.encode(), words))
+                yield source.seen("K071", column, said, label.encode(), words)
     elif not path and _PATH_WITHOUT_SLASH.match(value):
-        yield Seen("K072", number, column, "no slash before the path: {}", (value,))
+        yield source.seen("K072", column, "no slash before the path: {}", value)
     else:
-        yield Seen("K070", number, column, "it cannot be parsed: {}", (statement,))
+        yield source.seen("K070", column, "it cannot be parsed: {}", statement)
