@@ -195,12 +195,11 @@ def audit(
     names = names_of(namer)
     found = [AccessLog(name, opened, names, given=given, site=site) for name, opened in logs]
     auditor = Auditor(files, namer, show, reading)
-    began: int | None = None
     for number, batch in enumerate(merged_logs(found)):
         visits, late = batch if ranges is None else map(ranges.marked, batch)
-        if began is None:
-            began = min((log.first for log in found if log.first is not None), default=None)
-            auditor.unseen_until = float("-inf") if began is None else began
+        if auditor.unseen_until == float("-inf"):
+            firsts = (log.first for log in found if log.first is not None)
+            auditor.unseen_until = min(firsts, default=float("-inf"))
         auditor.take(late, late=True)
         auditor.take(visits)
         if number % len(found) == 0:
