@@ -11,7 +11,6 @@ from typing import Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.audit.access_log import format_of
 from scrapy_koster.audit.addresses import Ranges, masked, networks_in, whole
 from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.judging import Files, Version
@@ -32,7 +31,6 @@ from scrapy_koster.commands.subcommand import (
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.misspelling import has_only_other_lines
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.records import has_record
 from scrapy_koster.protocol.wording import STANDARD_KEYS
 
 _DISOBEYED = 1
@@ -201,11 +199,11 @@ def _version(run: Run, text: str) -> Version:
     else:
         since = time_of(date)
     body, cut = run.robots_txt(name)
-    log = None if has_record(body) else format_of(body)
-    looks = "the log of a server" if log and log.rows(body) else page_in_place(body)
-    if looks or has_only_other_lines(body):
-        seen = f"looks like {looks}" if looks else "has no line of a robots.txt"
-        raise UsageError(f"{name!r} {seen}. Use --robots with your robots.txt")
+    if page_in_place(body) or has_only_other_lines(body):
+        raise UsageError(
+            f"{name!r} is not a robots.txt, but perhaps a log or a web page. Use --robots with your"
+            " robots.txt"
+        )
     if cut is not None:
         run.warn(f"{printable(name)}: longer than KOSTER_MAX_BYTES = {cut}, the rest is not read")
     return Version(name, since, body)
