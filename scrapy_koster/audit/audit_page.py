@@ -1,7 +1,6 @@
 """The page of an audit: the result in sentences and tables, in the layout of a report."""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from scrapy_koster.audit.kinds import Kind
@@ -9,7 +8,6 @@ from scrapy_koster.audit.result import violated_rules
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.report.html import Table, write_html
 
-_HERE = Path(__file__).parent
 _VIOLATIONS_MOST = 10_000
 
 Found = dict[str, Any]
@@ -77,10 +75,7 @@ def write_audit(found: Found, out: str) -> None:
         "audit.html",
         _tables(found),
         data={},
-        folder=_HERE,
         found=found,
-        about={"site": found["site"]},
-        rest=found["not_kept_apart"],
         kinds=[(Kind(each["kind"]).came(each["robots"]), each) for each in found["kinds"]],
         guilty=sum(robot["violations"] > 0 for robot in robots),
         violations=sum(robot["violations"] for robot in robots),

@@ -45,15 +45,9 @@ class Table:
 
 
 def write_html(
-    out: str,
-    template: str,
-    tables: Iterable[Table],
-    *,
-    data: Mapping[str, Any],
-    folder: Path = _HERE,
-    **values: Any,
+    out: str, template: str, tables: Iterable[Table], *, data: Mapping[str, Any], **values: Any
 ) -> None:
-    """Write the page made from *template*, a file in *folder*, to the file *out*. Raises OSError.
+    """Write the page made from *template* to the file *out*. Raises OSError.
 
     The *values* are escaped. Tables without rows are left out. The script of the page gets the
     tables and *data*.
@@ -62,7 +56,7 @@ def write_html(
     filled = [table for table in tables if table.rows]
     rows = {**data, "tables": {table.name: table.packed() for table in filled}}
     octets = json.dumps(rows, separators=(",", ":")).encode()
-    loader = FileSystemLoader([folder, _HERE])
+    loader = FileSystemLoader(_HERE)
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.globals.update(
         number=lambda count: f"{count:,}",
