@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from scrapy_koster.audit.jsonlines import JsonFormat
-from scrapy_koster.audit.logfile import Lines, LogError
+from scrapy_koster.audit.logfile import LogError, pieces
 from scrapy_koster.audit.naming import HEADER_CHARS, Namer
 from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, NAMED, Row, TextFormat, decoded
 from scrapy_koster.audit.times import seconds_of
@@ -107,7 +107,7 @@ class AccessLog:
     def first_secs(self) -> float:
         """Return the time of the first readable line, or minus infinity if no line can be read."""
         with suppress(OSError, LogError), self._opened() as file:
-            for piece in Lines(file, _SAMPLE_BYTES).pieces():
+            for piece in pieces(file, _SAMPLE_BYTES):
                 for secs in self._secs(self._format_of(piece).rows(piece)):
                     return secs
         return float("-inf")
@@ -115,23 +115,19 @@ class AccessLog:
     def batches(self, size: int) -> Iterator[list[Visit]]:
         """Yield the visits in each piece of about *size* bytes, without the visits of browsers."""
         with self._opened() as file:
-            lines, at_least = Lines(file, size), _size(file)
+            at_least = _size(file)
             try:
-                for piece in lines.pieces():
+                for piece in pieces(file, size):
                     yield self._visits(piece, self._format_of(piece))
             except LogError as error:
                 self.damage = f"not read to its end: {printable(str(error))}"
             if self.damage is None and _is_cut(file, at_least):
                 self.damage = "it was cut while it was read: lines are missing"
-            self.lines += lines.too_long
-            self.unread += lines.too_long
             if 0 < self.lines == self.unread and self.damage is None:
                 self.damage = (
                     "no line of it could be read. Use --log-format for your own format of nginx,"
                     " and leave it out for other formats"
                 )
-            if lines.too_long and len(self.samples) < _UNREAD_SHOWN:
-                self.samples.append("(a line of more than 65,536 bytes)")
 
     def _format_of(self, piece: bytes) -> Format:
         """Return the format of the log.

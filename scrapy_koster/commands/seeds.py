@@ -3,11 +3,11 @@
 import sqlite3
 from collections.abc import Iterator
 from hashlib import blake2b
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 
 from scrapy import Request
 
-from scrapy_koster.audit.logfile import DAMAGES, decompressed
+from scrapy_koster.audit.logfile import pieces
 from scrapy_koster.commands.subcommand import HAS_SCHEME, HOST
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.site import site_of
@@ -16,6 +16,7 @@ LINE_MAX_BYTES = 8192
 """A longer line is invalid."""
 
 _CACHE_KIB = 20_000
+_PIECE_BYTES = 1 << 16
 
 
 class Seeds:
@@ -42,17 +43,18 @@ class Seeds:
         return counts["lines"] - counts["skipped"] - counts["broken"] - counts["repeated"]
 
     def read(self, file: BufferedReader) -> Iterator[str]:
-        """Add the lines of *file*. Yield messages about invalid lines, as printable text.
+        """Add the lines of *file*, which may be compressed. Yield messages about invalid lines.
 
-        Raises ValueError if *file* cannot be read to the end.
+        The messages are printable. Raises ValueError if *file* cannot be read to the end.
         """
-        for line in _lines(file):
-            self.counts["lines"] += 1
-            try:
-                self._add(line)
-            except ValueError as error:
-                self.counts["broken"] += 1
-                yield f"line {self.counts['lines']}: {error}"
+        for piece in pieces(file, _PIECE_BYTES):
+            for line in BytesIO(piece):
+                self.counts["lines"] += 1
+                try:
+                    self._add(line)
+                except ValueError as error:
+                    self.counts["broken"] += 1
+                    yield f"line {self.counts['lines']}: {error}"
 
     def _add(self, line: bytes) -> None:
         if len(line) > LINE_MAX_BYTES:
@@ -83,22 +85,6 @@ class Seeds:
     def close(self) -> None:
         """Close and remove the temporary file."""
         self._db.close()
-
-
-def _lines(file: BufferedReader) -> Iterator[bytes]:
-    """Yield the lines of *file*, which may be compressed.
-
-    A line of more than 8,192 bytes is cut to 8,193 bytes. Raises ValueError if *file* cannot be
-    read to the end.
-    """
-    try:
-        stream = decompressed(file)
-        while line := stream.readline(LINE_MAX_BYTES + 1):
-            yield line
-            while len(line) > LINE_MAX_BYTES and not line.endswith(b"\n"):
-                line = stream.readline(LINE_MAX_BYTES + 1)
-    except DAMAGES as error:
-        raise ValueError(f"damaged: {error}") from None
 
 
 def url_of(text: str) -> tuple[str, str]:
