@@ -11,10 +11,10 @@ from io import BufferedReader
 from itertools import islice
 from typing import Any, TypeAlias
 
-from scrapy_koster.audit.jsonlines import JsonFormat
+from scrapy_koster.audit.jsonlines import json_rows
 from scrapy_koster.audit.logfile import LogError, pieces
 from scrapy_koster.audit.naming import HEADER_CHARS, Namer
-from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, NAMED, Row, TextFormat, decoded
+from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, NAMED, Format, Row, decoded
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.audit.w3clines import BEGINNING, W3cFormat
 from scrapy_koster.protocol.printable import printable
@@ -45,7 +45,6 @@ Visit: TypeAlias = tuple[int, str, Any, Any, Any, Any]
 client, request, status, size."""
 
 
-Format: TypeAlias = TextFormat | JsonFormat | W3cFormat
 Names: TypeAlias = Callable[[bytes | str], "str | None"]
 
 
@@ -65,9 +64,9 @@ def names_of(namer: Namer) -> Names:
 def format_of(piece: bytes) -> Format | None:
     """Return the format that reads the most lines of *piece*, or None if no format reads a line."""
     if BEGINNING.match(piece):
-        return W3cFormat()
-    formats: list[Format] = [COMMON, JsonFormat(), BALANCER, *NAMED.values()]
-    counts = [len(format_.rows(piece)) for format_ in formats]
+        return W3cFormat().rows
+    formats: list[Format] = [COMMON, json_rows, BALANCER, *NAMED.values()]
+    counts = [len(rows_in(piece)) for rows_in in formats]
     return formats[counts.index(max(counts))] if any(counts) else None
 
 
@@ -108,7 +107,7 @@ class AccessLog:
         """Return the time of the first readable line, or minus infinity if no line can be read."""
         with suppress(OSError, LogError), self._opened() as file:
             for piece in pieces(file, _SAMPLE_BYTES):
-                for secs in self._secs(self._format_of(piece).rows(piece)):
+                for secs in self._secs(self._format_of(piece)(piece)):
                     return secs
         return float("-inf")
 
@@ -138,10 +137,10 @@ class AccessLog:
         self._format = self._format or format_of(piece)
         return self._format or COMMON
 
-    def _visits(self, piece: bytes, format_: Format) -> list[Visit]:
+    def _visits(self, piece: bytes, rows_in: Format) -> list[Visit]:
         visits: list[Visit] = []
         add, name_in, seconds = visits.append, self._names, self._time
-        rows = format_.rows(piece)
+        rows = rows_in(piece)
         unread = browsers = 0
         for client, time, request, status, size, agent, _ in self._of_site(rows):
             if (secs := seconds(time)) is None:
@@ -157,7 +156,7 @@ class AccessLog:
             self.hosts.update(filter(None, map(_host_of, rows[:_HOSTS_KEPT])))
         # The earliest time of the last lines, in case a line has a wrong time in the future.
         self.last = max(self.last, min(self._secs(rows[-_TELLING:]), default=self.last))
-        self._count(piece, len(rows) - unread, format_)
+        self._count(piece, len(rows) - unread, rows_in)
         return visits
 
     def _of_site(self, rows: list[Row]) -> list[Row]:
@@ -174,12 +173,12 @@ class AccessLog:
         found = (self._time(row[_TIME]) for row in rows)
         return (secs for secs in found if secs is not None)
 
-    def _count(self, piece: bytes, read: int, format_: Format) -> None:
+    def _count(self, piece: bytes, read: int, rows_in: Format) -> None:
         lines = piece.count(b"\n")
         if lines > read:
             lines -= len(_NO_VISIT.findall(piece))
             found = (line for line in io.BytesIO(piece) if not _NO_VISIT.match(line))
-            unread = (line for line in found if next(self._secs(format_.rows(line)), None) is None)
+            unread = (line for line in found if next(self._secs(rows_in(line)), None) is None)
             for line in islice(unread, _UNREAD_SHOWN - len(self.samples)):
                 self.samples.append(printable(line.rstrip(b"\r\n"), _UNREAD_CHARS))
         self.lines += lines

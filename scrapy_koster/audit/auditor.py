@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from scrapy_koster.audit.access_log import NAMELESS, AccessLog, Format, Opened, Visit, names_of
+from scrapy_koster.audit.access_log import NAMELESS, AccessLog, Opened, Visit, names_of
 from scrapy_koster.audit.addresses import Ranges, Shown
 from scrapy_koster.audit.audited_robot import (
     CLIENTS_MOST,
@@ -15,6 +15,7 @@ from scrapy_koster.audit.audited_robot import (
 from scrapy_koster.audit.judging import READINGS, Decision, Files, Judge, RobotsRequest, Rule
 from scrapy_koster.audit.merged_logs import merged_logs
 from scrapy_koster.audit.naming import By, Namer
+from scrapy_koster.audit.textlines import Format
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
 

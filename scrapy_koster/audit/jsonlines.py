@@ -43,13 +43,10 @@ _BYTE = re.compile(r"\\x(?=[89A-Fa-f])")
 Object: TypeAlias = dict[str, Any]
 
 
-class JsonFormat:
-    """Reads lines of JSON objects."""
-
-    def rows(self, piece: bytes) -> list[Row]:
-        """Return the readable lines of *piece* as rows."""
-        lines = piece.decode("utf-8", "surrogateescape").rstrip("\r\n").split("\n")
-        return [row for row in map(_row, lines) if row is not None]
+def json_rows(piece: bytes) -> list[Row]:
+    """Return the readable lines of *piece* as rows."""
+    lines = piece.decode("utf-8", "surrogateescape").rstrip("\r\n").split("\n")
+    return [row for row in map(_row, lines) if row is not None]
 
 
 def _row(line: str) -> Row | None:

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Callable
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, Any]
 """Client, time, request, status, size, agent and host, as in the log."""
+
+Format: TypeAlias = Callable[[bytes], list[Row]]
+"""A function that returns the readable lines of a piece of a log as rows."""
 
 FIELDS = ("client", "time", "request", "status", "size", "agent", "host")
 
@@ -85,28 +88,15 @@ def decoded(field: bytes | str) -> str:
     return field if isinstance(field, str) else field.decode("latin-1")
 
 
-class TextFormat(NamedTuple):
-    """Reads the lines of a piece of a log at once."""
-
-    pattern: re.Pattern[bytes]
-    ordered: Callable[[tuple[bytes, ...]], Row] | None
-    """A function that puts the fields into the order of FIELDS, or None if they are in order."""
-
-    def rows(self, piece: bytes) -> list[Row]:
-        """Return the readable lines of *piece* as rows."""
-        found: list[Any] = self.pattern.findall(piece)
-        return found if self.ordered is None else list(map(self.ordered, found))
-
-
-def _format(pattern: bytes) -> TextFormat:
+def _format(pattern: bytes) -> Format:
     """Return the format for a pattern with groups named as in FIELDS. Missing fields are empty."""
     names = re.findall(rb"\(\?P<(\w+)>", pattern)
     missing = [name for name in FIELDS if name.encode() not in names]
     pattern = re.sub(rb"\(\?P<\w+>", b"(", pattern) + b"()" * len(missing)
+    find_all = re.compile(pattern, re.MULTILINE).findall
     order = [*(name.decode() for name in names), *missing]
-    places = [order.index(name) for name in FIELDS]
-    ordered: Any = itemgetter(*places) if places != list(range(len(FIELDS))) else None
-    return TextFormat(re.compile(pattern, re.MULTILINE), ordered)
+    ordered = itemgetter(*(order.index(name) for name in FIELDS))
+    return lambda piece: list(map(ordered, find_all(piece)))
 
 
 COMMON = _format(_COMMON)
@@ -119,7 +109,7 @@ NAMED = {"haproxy": _format(_HAPROXY), "squid": _format(_SQUID)}
 """The formats of proxies: the httplog of HAProxy, and the native format of Squid."""
 
 
-def nginx_format(text: str) -> TextFormat:
+def nginx_format(text: str) -> Format:
     """Return the format for *text*, a ``log_format`` of nginx.
 
     Raises ValueError, with a message for the user, if the time or the request is missing, or if the

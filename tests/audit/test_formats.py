@@ -159,7 +159,7 @@ def test_a_log_of_squid() -> None:
 )
 def test_the_client_and_the_virtual_host(line: str, client: str, host: str) -> None:
     rest = '[18/Nov/2026:11:06:40 +0000] "GET / HTTP/1.1" 200 12'
-    [(found, *_, of)] = COMMON.rows(f"{line} {rest}\n".encode())
+    [(found, *_, of)] = COMMON(f"{line} {rest}\n".encode())
     assert (found.decode(), of.decode().removeprefix("-")) == (client, host)
 
 

@@ -24,8 +24,7 @@ from scrapy_koster.archive.history import changes
 from scrapy_koster.archive.index import fields_about
 from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.warc import member_of, records_in
-from scrapy_koster.audit.access_log import Format
-from scrapy_koster.audit.jsonlines import JsonFormat
+from scrapy_koster.audit.jsonlines import json_rows
 from scrapy_koster.audit.judging import method_and_path
 from scrapy_koster.audit.naming import Namer
 from scrapy_koster.audit.textlines import BALANCER, COMMON, NAMED, nginx_format
@@ -246,11 +245,11 @@ _NGINX = nginx_format(
 def _logged(text: str) -> None:
     """A line of an access log, in each format."""
     octets = text.encode("utf-8", "replace")
-    kinds: list[Format] = [COMMON, BALANCER, *NAMED.values(), _NGINX, JsonFormat(), W3cFormat()]
+    kinds = [COMMON, BALANCER, *NAMED.values(), _NGINX, json_rows, W3cFormat().rows]
     for kind in kinds:
-        kind.rows(octets)
+        kind(octets)
     W3cFormat().rows(b"#Fields: date time cs-uri-stem x y\n" + octets)
-    BALANCER.rows(b'2026-11-21T20:00:00Z app/a 1.2.3.4:5 - 0 0 0 200 200 1 2 "G http://' + octets)
+    BALANCER(b'2026-11-21T20:00:00Z app/a 1.2.3.4:5 - 0 0 0 200 200 1 2 "G http://' + octets)
     method_and_path(octets)
     Namer([]).named(text)
 
