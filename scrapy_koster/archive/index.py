@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.warc import date_text, records_in
+from scrapy_koster.writing import whole
 
 WARC_SUFFIX = ".warc.gz"
 
@@ -58,14 +58,9 @@ def write_index(warc: Path, lines: Iterable[bytes], size: int) -> None:
 
     *size* is the size of *warc* in bytes.
     """
-    path = index_path(warc)
-    part = path.with_name(f"{path.name}.{token_hex(4)}.part")
-    try:
-        part.touch(0o600, exist_ok=False)
+    with whole(str(index_path(warc))) as part:
+        part.touch(0o600)
         part.write_bytes(_first_line(size) + b"".join(sorted(lines)))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def index_of(warc: Path) -> list[bytes]:

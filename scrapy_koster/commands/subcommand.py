@@ -29,7 +29,7 @@ from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import TEXT_CHARS
-from scrapy_koster.report.writing import try_writing
+from scrapy_koster.writing import try_writing
 
 if TYPE_CHECKING:  # needs the extra "archive"
     from scrapy_koster.archive.folder import Folder

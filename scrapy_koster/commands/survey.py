@@ -42,7 +42,7 @@ from scrapy_koster.protocol.verdict import Verdict
 from scrapy_koster.report.database import DatabaseError
 from scrapy_koster.report.extension import RobotsReport, folder_of, write_report
 from scrapy_koster.report.numbers import read
-from scrapy_koster.report.writing import whole
+from scrapy_koster.writing import whole
 
 _REFUSED = 1
 _SHOWN = 10

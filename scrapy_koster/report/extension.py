@@ -25,8 +25,8 @@ from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.counts import Counts
 from scrapy_koster.report.database import Writer
-from scrapy_koster.report.writing import try_writing
 from scrapy_koster.storage import Storage
+from scrapy_koster.writing import try_writing
 
 _BATCH_SECS = 2.0
 _FOLDER = "reports"

@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from scrapy_koster.protocol.wording import utc
-from scrapy_koster.report.writing import whole
+from scrapy_koster.writing import whole
 
 _HERE = Path(__file__).parent
 

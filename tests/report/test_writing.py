@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_koster.report.writing import try_writing, whole
+from scrapy_koster.writing import try_writing, whole
 
 
 def write(name: str, text: str = "new") -> None:

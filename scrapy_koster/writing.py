@@ -1,4 +1,4 @@
-"""Writes a page whole or not at all, and leaves symlinks, devices and pipes in place."""
+"""Writes a file whole or not at all, and leaves symlinks, devices and pipes in place."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ _DEVICES = ("/dev/", "/proc/")
 def whole(name: str) -> Iterator[Path]:
     """Yield a path of a temporary file, which replaces the file *name* if there was no error.
 
-    A file is replaced in one step, so a reader never sees half of a page. If *name* is a symlink,
+    A file is replaced in one step, so a reader never sees half of it. If *name* is a symlink,
     the target is replaced. The permissions stay. The path of a device or a pipe is *name*. Raises
     OSError, for example if the folder does not exist.
     """
@@ -28,7 +28,7 @@ def whole(name: str) -> Iterator[Path]:
     final = _final(name)
     with _part_of(final) as part:
         yield part
-        with suppress(OSError):  # a new page, or a file system without permissions
+        with suppress(OSError):  # a new file, or a file system without permissions
             shutil.copymode(final, part)
         part.replace(final)
 
