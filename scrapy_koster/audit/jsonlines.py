@@ -51,18 +51,18 @@ def json_rows(piece: bytes) -> list[Row]:
 
 def _row(line: str) -> Row | None:
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        try:
-            # nginx without ``escape=json`` writes \x0A, which is \u000A in JSON. From \x80 on, it
-            # is a byte, as surrogateescape writes it.
-            found = json.loads(_BYTE.sub(r"\\udc", line).replace("\\x", "\\u00"))
-        except (ValueError, RecursionError):
-            return None
-    try:
-        return _of_visit(_flat(found))
-    except (AttributeError, LookupError, TypeError, ValueError):
+        return _of_visit(_flat(_loaded(line)))
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None
+
+
+def _loaded(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        # nginx without ``escape=json`` writes \x0A, which is \u000A in JSON. From \x80 on, it is a
+        # byte, as surrogateescape writes it.
+        return json.loads(_BYTE.sub(r"\\udc", line).replace("\\x", "\\u00"))
 
 
 def _of_visit(found: Object) -> Row:
