@@ -20,7 +20,6 @@ from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.sitemap import sitemaps_in
 from scrapy_koster.protocol.wording import TEXT_CHARS, shown, utc
 from scrapy_koster.storage import Storage
-from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 _NOT_STORED = 1
@@ -139,11 +138,11 @@ _ACTIONS = {action.name: action for action in (List(), Show(), Forget())}
 def _storages(run: Run) -> Iterator[dict[str, Storage]]:
     """Yield the open storages of your robot and of robots with copies, by the name of the robot.
 
-    No file is created: without a SQLite file, the storage is an empty storage in memory.
+    No file is created: without a SQLite file, there is no storage.
     """
     config, own = run.config, copies_of(run.crawler, run.config)
     if issubclass(config.storage, SQLiteStorage) and not Path(config.sqlite_path).exists():
-        yield {own: MemoryStorage(1)}
+        yield {}
         return
     with ExitStack() as stack:
         storage = stack.enter_context(closing(config.open_storage(own)))
