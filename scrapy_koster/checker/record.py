@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from scrapy_koster.checker.seen import AGENT, NAME_TOKEN, RULES, Seen, SourceLine
@@ -111,7 +112,6 @@ def _named_again(agent: Line, record: Record, earlier: Record, first: Line) -> S
 class _Shadow(NamedTuple):
     """A rule without effect, because an earlier rule matches all its paths."""
 
-    order: int
     rule: Line
     by: Line
 
@@ -129,14 +129,14 @@ def seen_in_order(records: list[Record]) -> Iterator[Seen]:
 
 
 def _seen_in_order(record: Record, *, is_alike: bool) -> Iterator[Seen]:
-    shadows = sorted(_shadows(record))
+    shadows = sorted(_shadows(record), key=lambda shadow: shadow.rule.number)
     opposed = [shadow for shadow in shadows if shadow.rule.field != shadow.by.field]
     opening = {s.by for s in opposed if s.by.field == b"allow" and s.by.value == b"/"}
     for rule in opening:
         hidden = [shadow.rule.number for shadow in opposed if shadow.by is rule]
         said = "later Disallow lines without effect: {}, the first is line {}"
         yield Seen("K049", rule.number, 1, said, (len(hidden), hidden[0]))
-    for _, rule, by in shadows:
+    for rule, by in shadows:
         if by not in opening:
             if rule.field == by.field and not is_alike:
                 continue  # by RFC 9309, an Allow rule can still override a Disallow, and vice versa
@@ -152,15 +152,14 @@ def _shadows(record: Record) -> Iterator[_Shadow]:
     the stack have the beginnings of the current path. So the time after the sort is linear
     (section 6).
     """
-    ordered = sorted((path, order, rule) for order, (path, rule) in enumerate(instructions(record)))
-    around: list[tuple[str, int, Line]] = []  # the rule on top is the earliest in the file
-    for path, order, rule in ordered:
+    around: list[tuple[str, Line]] = []  # the rule on top is the earliest in the file
+    for path, rule in sorted(instructions(record), key=itemgetter(0)):
         while around and not path.startswith(around[-1][0]):
             around.pop()
-        if around and around[-1][1] < order:
-            yield _Shadow(order, rule, around[-1][2])
+        if around and around[-1][1].number < rule.number:
+            yield _Shadow(rule, around[-1][1])
         else:
-            around.append((path, order, rule))
+            around.append((path, rule))
 
 
 def instructions(record: Record) -> Iterator[tuple[str, Line]]:
