@@ -62,25 +62,19 @@ def check(
     response, "" if the response has no Content-Type, and None if there was no response. Findings
     about standards outside of *readings* are omitted.
     """
-    listed: dict[str, list[Seen]] = {}
-    more: dict[str, int] = {}
+    found: dict[str, list[Seen]] = {}
     for seen in (*_seen_in_type(content_type), *_seen(body, max_bytes)):
-        if not set(readings) & set(seen.readings or CHECKS[seen.code].readings):
-            continue
-        same = listed.setdefault(seen.code, [])
-        if limit is None or len(same) < limit:
-            same.append(seen)
-        else:
-            more[seen.code] = more.get(seen.code, 0) + 1
-    hazards = Hazards(whole_lines(body, max_bytes)) if listed.keys() & HAZARDS else None
+        if set(readings) & set(seen.readings or CHECKS[seen.code].readings):
+            found.setdefault(seen.code, []).append(seen)
+    hazards = Hazards(whole_lines(body, max_bytes)) if found.keys() & HAZARDS else None
     findings = [
         _finding(
             seen,
-            more.get(code, 0) if seen is same[-1] else 0,
-            hazards if code in HAZARDS and place < FINDINGS_LISTED else None,
+            len(same) - number if number == limit else 0,
+            hazards if code in HAZARDS and number <= FINDINGS_LISTED else None,
         )
-        for code, same in listed.items()
-        for place, seen in enumerate(same)
+        for code, same in found.items()
+        for number, seen in enumerate(same[:limit], 1)
     ]
     return sorted(findings, key=lambda f: (f.line, f.column, f.check.code))
 
