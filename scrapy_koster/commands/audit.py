@@ -103,22 +103,19 @@ class Audit(Subcommand):
 
 
 class _Logs:
-    """The open logs. A first Ctrl-C ends all logs early, a second Ctrl-C ends the program."""
+    """The logs. A first Ctrl-C ends all logs early, a second Ctrl-C ends the program."""
 
     def __init__(self) -> None:
         self.ended = False
         """Whether the user has pressed Ctrl-C."""
-        self._open: list[BufferedReader] = []
+        self._files: list[BufferedReader] = []
 
     @contextmanager
     def opened(self, name: str) -> Iterator[BufferedReader]:
         """Open a log, or the null device if the user has pressed Ctrl-C."""
         with opened(os.devnull if self.ended else name, "the log of a server") as file:
-            self._open.append(file)
-            try:
-                yield file
-            finally:
-                self._open.remove(file)
+            self._files.append(file)
+            yield file
 
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:
@@ -136,8 +133,9 @@ class _Logs:
         # From now on, a read from an open log finds the end of the file. Python repeats a read that
         # Ctrl-C has interrupted, so a read that waits for a pipe finds the end, too.
         null = os.open(os.devnull, os.O_RDONLY)
-        for file in self._open:
-            os.dup2(null, file.fileno())
+        for file in self._files:
+            if not file.closed:
+                os.dup2(null, file.fileno())
 
 
 def _audited(run: Run) -> Result:
