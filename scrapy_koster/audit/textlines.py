@@ -90,13 +90,10 @@ def decoded(field: bytes | str) -> str:
 
 def _format(pattern: bytes) -> Format:
     """Return the format for a pattern with groups named as in FIELDS. Missing fields are empty."""
-    names = re.findall(rb"\(\?P<(\w+)>", pattern)
-    missing = [name for name in FIELDS if name.encode() not in names]
-    pattern = re.sub(rb"\(\?P<\w+>", b"(", pattern) + b"()" * len(missing)
-    find_all = re.compile(pattern, re.MULTILINE).findall
-    order = [*(name.decode() for name in names), *missing]
-    ordered = itemgetter(*(order.index(name) for name in FIELDS))
-    return lambda piece: list(map(ordered, find_all(piece)))
+    compiled = re.compile(pattern + b"()", re.MULTILINE)  # the last group is empty
+    places = (compiled.groupindex.get(name, compiled.groups) - 1 for name in FIELDS)
+    ordered = itemgetter(*places)
+    return lambda piece: list(map(ordered, compiled.findall(piece)))
 
 
 COMMON = _format(_COMMON)
@@ -121,8 +118,9 @@ def nginx_format(text: str) -> Format:
     pattern = b"^" + re.escape(first.encode())
     for name, following, ends in zip(names, texts, [*texts[:-1], texts[-1] + "\n"], strict=True):
         looks = _OWN.get(name) or _looks(name, ends)
-        field = _FIRST if name == "http_x_forwarded_for" else b"(?P<%b>%b)"
-        pattern += field % (chosen[name].encode(), looks) if name in chosen else looks
+        group = _FIRST if name == "http_x_forwarded_for" else b"(?P<%b>%b)"
+        field = chosen.pop(name, None)  # of a variable that is there twice, the first counts
+        pattern += group % (field.encode(), looks) if field else looks
         pattern += re.escape(following.encode())
     return _format(pattern + rb"\r?\n")
 
