@@ -46,7 +46,7 @@ class Report(Subcommand):
         page = opts.output or (None if opts.json or opts.csv else _PAGE)
         run.try_output(page)
         if page is not None:
-            write_report(run.crawler, run.config, database, page, against=opts.against)
+            write_report(run.config, database, page, against=opts.against)
         if opts.json:
             yield json.dumps(read(database))
         elif opts.csv:

@@ -140,7 +140,7 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
         given = {**seeds.counts, "urls": len(seeds), "decided": spider.decided}
         yield from run.answer({"given": given, **numbers}, _as_text(given, numbers))
         if run.opts.output is not None:
-            write_report(crawler, run.config, report.database, run.opts.output)
+            write_report(run.config, report.database, run.opts.output)
     except DatabaseError as error:
         run.warn(str(error), FAILED)
 

@@ -24,7 +24,7 @@ from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.counts import Counts
-from scrapy_koster.report.database import Writer
+from scrapy_koster.report.database import Writer, reading
 from scrapy_koster.storage import Storage
 from scrapy_koster.writing import try_writing
 
@@ -103,11 +103,14 @@ class RobotsReport:
         """Return the facts about the crawl for the page, by name."""
         crawler, config = self._crawler, self._config
         spider: Any = crawler.spider
+        robot = config.robot or user_agent(crawler)
         started, reason = map(crawler.stats.get_value, ("start_time", "finish_reason"))
         return {
             "title": printable(str(getattr(spider, "report_title", f"Crawl of {spider.name}"))),
             "spider": printable(spider.name),
-            "robot": printable(", ".join(names_of(config.robot or user_agent(crawler)))),
+            "robot": printable(", ".join(names_of(robot))),
+            "agent": printable(robot, 400),
+            "copies": copies_of(crawler, config),
             "dry_run": int(config.dry_run),
             "survey": int(getattr(spider, "is_survey", False)),
             "parser": config.parser.__name__,
@@ -128,7 +131,7 @@ class RobotsReport:
             return
         self._log.info("Writing the report. If the crawl had many sites, this takes a while")
         try:
-            await run_in_thread(write_report, self._crawler, self._config, self.database, page)
+            await run_in_thread(write_report, self._config, self.database, page)
         except Exception as error:  # noqa: BLE001
             self._log.warning(
                 "The page of the report cannot be written (%(page)s): %(error)s. The counts are in"
@@ -145,9 +148,7 @@ class RobotsReport:
             )
 
 
-def write_report(
-    crawler: Crawler, config: Config, database: str, page: str, *, against: str | None = None
-) -> None:
+def write_report(config: Config, database: str, page: str, *, against: str | None = None) -> None:
     """Write the page about *database*, a report's file. Raises DatabaseError and OSError.
 
     The page has the robots.txt files of the storage, or no files if the storage fails. *against* is
@@ -159,8 +160,9 @@ def write_report(
     with ExitStack() as stack:
         storage: Storage | None = None
         with suppress(Exception):  # a storage may raise any error
-            opened = config.open_storage(copies_of(crawler, config))
-            storage = stack.enter_context(closing(opened))
+            with reading(database) as connection:
+                about = dict(connection.execute("SELECT name, value FROM about").fetchall())
+            storage = stack.enter_context(closing(config.open_storage(about["copies"])))
 
         def copy_of(name: str) -> CachedRobots | None:
             with suppress(Exception):

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from scrapy_koster.checker.checks import BOTH, Severity
+from scrapy_koster.checker.checks import Severity
 from scrapy_koster.checker.syntax import check
 from scrapy_koster.protocol.access import CachedRobots
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
-from scrapy_koster.protocol.wording import shown
+from scrapy_koster.protocol.wording import STANDARD_KEYS, shown
 
 CopyOf = Callable[[str], CachedRobots | None]
 """A function that returns the stored copy of a site, or None."""
@@ -53,15 +53,16 @@ def files_of(
 
 
 def _file(copy: CachedRobots, robot: str, digest: str, reading: object) -> File:
-    kind = Rfc9309 if reading == "rfc9309" else RobotsTxt
-    readings = BOTH if reading == "both" else (kind.standard,)
-    records = kind(copy.in_utf8).records(robot)
+    both = [RobotsTxt(copy.in_utf8), Rfc9309(copy.in_utf8)]
+    read = [each for each in both if STANDARD_KEYS[each.standard] == reading] or both
+    records = [record for each in read for record in each.records(robot)]
+    readings = [each.standard for each in read]
     found = check(copy.body, 1, max_bytes=len(copy.body), readings=readings)  # a cut is a row
     kinds = {each.check.code: each.check for each in found if each.check.code not in _NO_HAZARDS}
     findings = [(code, kind.title, GRAVITY[kind.severity]) for code, kind in kinds.items()]
     return {
         "texts": [shown(line, _LINE_CHARS) for line in lines(copy.body)],
-        "lit": sorted(line.number for each in records for line in (*each.agents, *each.rules)),
+        "lit": sorted({line.number for each in records for line in (*each.agents, *each.rules)}),
         "findings": sorted(findings, key=lambda finding: (-finding[2], finding[0])),
         "same": copy.digest == digest,
         "digest": digest,

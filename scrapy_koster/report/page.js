@@ -212,7 +212,8 @@
     return found.sort((a, b) => (a.line ?? 0) - (b.line ?? 0));
   }
   function command(url) {
-    const words = `scrapy robots explain '${url.replaceAll("'", "'\\''")}' --agent '${data.robot.replaceAll("'", "")}'`;
+    const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+    const words = `scrapy robots explain ${quoted(url)} -s ROBOTSTXT_USER_AGENT=${quoted(data.robot)}`;
     const told = element("span", { role: "status" });
     const copy = async () => {
       try { await navigator.clipboard.writeText(words); told.textContent = "Copied"; } catch {

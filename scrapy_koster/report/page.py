@@ -27,7 +27,7 @@ def write_page(
         too_many = numbers["sites"] > of.EVERY_SITE_UP_TO
         most = of.SITES_THAT_MATTER if too_many else of.EVERY_SITE_UP_TO
         sites = connection.execute(f"SELECT * FROM site {of.BY_MATTER} LIMIT {most}")
-        robot = str(numbers["about"].get("robot", ""))
+        robot = str(numbers["about"].get("agent", ""))
         files = files_of(sites, copies, robot, numbers["about"].get("reading"))
         tables = tables_of(connection, numbers, files, most)
         compared = compared_with_old(connection) if against is not None else None

@@ -12,7 +12,7 @@ import pytest
 from harness import forks
 from harness.audit_logs import BEGAN, FIRST, SECOND, Hit, written
 from harness.commands import ROOT, Robots
-from harness.reports import tables_in
+from harness.reports import data_in
 
 RUDE = "rudebot/1.0"
 
@@ -89,7 +89,7 @@ def test_the_page_shows_hostile_text_harmlessly(robots: Robots, log: Path, tmp_p
     assert "1 of 1 robot" in page
     assert "<script>alert" not in page
     assert page.count("<script") == 2
-    shown = json.dumps(tables_in(page))
+    shown = json.dumps(data_in(page)["tables"])
     assert "\\u001b" not in shown
     assert "<script>alert(1)" in shown
     assert "192.0.2.0/24" in shown

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.comparison import HTML, RULES
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Handler, Reply, redirect
-from harness.reports import database_of, tables_in
+from harness.reports import data_in, database_of
 from harness.server import Server, Site
 
 from scrapy_koster import RobotsForbidden
@@ -74,7 +74,7 @@ async def test_all_that_is_missing_is_disallowed(
         numbers = read(database_of(result.crawler))
         assert numbers["requests"]["refused"]["missing"] == numbers["closed"] == len(missing)
         assert numbers["closed_by"]["missing"] == numbers["outcomes"]["restricted"] == len(missing)
-        closed = tables_in((tmp_path / "report.html").read_text("utf-8"))["closed"]
+        closed = data_in((tmp_path / "report.html").read_text("utf-8"))["tables"]["closed"]
         hows = {how for _, _, how, *_ in closed}
         assert hows == {"missing and disallowed (KOSTER_MISSING)"}
     assert [name for name, site in missing.items() if site.pages_asked not in ([], ["/gone"])] == []

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.crawling import Crawl
 from harness.replies import Reply
-from harness.reports import database_of, tables_in
+from harness.reports import data_in, database_of
 from harness.server import Server, Site
 
 from scrapy_koster import RobotsForbidden
@@ -72,7 +72,7 @@ async def test_each_is_counted_and_told(
     assert numbers["requests"]["refused"]["override"] == 1
     page = path.read_text("utf-8")
     assert "Your overrides" in page
-    [row] = tables_in(page)["overrides"]
+    [row] = data_in(page)["tables"]["overrides"]
     assert row[:4] == [1, 1, site.url(""), text]
 
 

@@ -26,6 +26,7 @@ ABOUT: Mapping[str, Any] = {
     "title": "Crawl of web",
     "spider": "web",
     "robot": "figtree",
+    "agent": "it's",
     "dry_run": 0,
     "parser": "KosterRobotParser",
     "compared": 1,
@@ -133,11 +134,11 @@ def page_of(folder: Path, tally: Tally, *, robots: bytes = ROBOTS, **options: An
     return page
 
 
-def tables_in(page: str) -> dict[str, list[list[Any]]]:
-    """The rows of each table of a page."""
+def data_in(page: str) -> dict[str, Any]:
+    """The data for the script of a page, where each table has its rows."""
     found = re.search('id="rows">([^<]*)<', page)
     assert found is not None
-    tables = json.loads(zlib.decompress(base64.b64decode(found[1])))["tables"]
-    return {
-        name: list(map(list, zip(*table["values"], strict=True))) for name, table in tables.items()
-    }
+    data: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(found[1])))
+    for name, table in data["tables"].items():
+        data["tables"][name] = list(map(list, zip(*table["values"], strict=True)))
+    return data

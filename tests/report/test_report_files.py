@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
-from harness.reports import database_of
+from harness.reports import data_in, database_of
 from harness.server import Server
 from scrapy.http import Response
 from scrapy.robotstxt import ProtegoRobotParser
+from scrapy.utils.test import get_crawler
 
 from scrapy_koster import Rfc9309RobotParser
+from scrapy_koster.crawl.config import config_of
 from scrapy_koster.report.database import Writer
+from scrapy_koster.report.extension import write_report
 from scrapy_koster.report.numbers import read
 from scrapy_koster.report.tally import Tally
 
@@ -130,3 +133,20 @@ async def test_what_could_not_be_written_is_written_later(
         " I/O error. The crawl goes on and tries again. Until then, counts are kept in memory, for"
         " 10,000 sites at most. This is logged once. Free space, or make the folder writable"
     )
+
+
+async def test_the_page_is_for_the_robot_of_its_crawl(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    """By RFC 9309, each token of a header is a name. Another crawl of the project has another."""
+    site, page = server.site(), tmp_path / "page.html"
+    site.robots = "User-agent: scrapy\nDisallow: /no\n\nUser-agent: x\nDisallow: /\n"
+    agent = "FigTree/0.1 (Scrapy 2)"
+    robot = {"ROBOTSTXT_USER_AGENT": agent, "KOSTER_PARSER": Rfc9309RobotParser}
+    result = await crawl(urls=site.urls(1), settings={**robot, "KOSTER_REPORT": str(page)})
+    settings = {"KOSTER_SQLITE_PATH": result.crawler.settings["KOSTER_SQLITE_PATH"]}
+    other = config_of(get_crawler(settings_dict=settings))
+    write_report(other, database_of(result.crawler), str(page))
+    data = data_in(page.read_text())
+    assert data["robot"] == agent
+    assert data["files"][site.url()[:-1]]["lit"] == [1, 2]

@@ -84,7 +84,8 @@ def test_a_site_opened(page_file: Path, opened: Open) -> None:
     assert page.locator("tr.lit").all_text_contents() == ["4|User-agent: *", "6|Disallow: /*.pdf"]
     assert len(page.locator("ul.samples li").all()) == 5
     command = page.locator("dialog code").first.text_content()
-    assert re.fullmatch(rf"scrapy robots explain '{site}/private/\d+' --agent 'figtree'", command)
+    explained = rf"scrapy robots explain '{site}/private/\d+' -s ROBOTSTXT_USER_AGENT='it'\\''s'"
+    assert re.fullmatch(explained, command)
     assert "site=http" in page.evaluate("location.hash")
     page.keyboard.press("Escape")
     page.wait_for_url(lambda url: "site=" not in url)  # the page's policy forbids eval in a wait
