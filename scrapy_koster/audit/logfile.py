@@ -56,5 +56,6 @@ def pieces(file: BufferedReader, size: int) -> Iterator[bytes]:
 
 
 def _cut(piece: bytes) -> bytes:
-    """Return *piece* with its long lines cut."""
-    return b"\n".join(line[:LONGEST_LINE_BYTES] for line in piece.split(b"\n"))
+    """Return *piece* without a byte order mark, and with its long lines cut."""
+    lines = piece.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    return b"\n".join(line[:LONGEST_LINE_BYTES] for line in lines)

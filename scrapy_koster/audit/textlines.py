@@ -22,10 +22,12 @@ _IP = rb"(?:\d+(?:\.\d+){3}|[\da-fA-F]*:[\da-fA-F]*:[\da-fA-F:.]*|\[[\da-fA-F:.]
 _CLIENT_FIRST = rb"(?=%b(?:(?::\d+)? (?!%b(?::\d+)? |- )[^ ,\n]+ | %b(?::\d+ | [^ \n]+ \[)))" % (
     (_IP,) * 3
 )
+# The prefix of a line that a server has sent to syslog, or that journalctl shows.
+_SYSLOG = rb"(?:(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\d\d-\d\dT[^ \n]+) [^ \n]+ [^ \n]+: )?"
 _COMMON = (
     # Group 1 matches if the client is first, 2 if there is a host. Of a list in X-Forwarded-For,
     # the client is the first address.
-    rb"^(?P<swapped>" + _CLIENT_FIRST + rb")?"
+    rb"^" + _SYSLOG + rb"(?P<swapped>" + _CLIENT_FIRST + rb")?"
     rb"(?:(?=(?(1)[^ \n]+ |(?=[^ ,\n]+ [^ \n]*[.:]))(?P<host>[^ ,\n]+)))?"
     rb"(?(1)|(?(2)[^ \n]+ ))(?P<client>[^ ,\n]+)(?:,[^ \n]*)? [^ \n]+ [^\[\n]*"
     rb"\[(?P<time>[^\]\n]+)\] \"(?P<request>" + _QUOTED + rb")\" (?P<status>\d{3}) "

@@ -53,7 +53,7 @@ _MAY = {True: "allowed", False: "forbidden"}
 _OUTCOMES = {"allowed": (0, green), "forbidden": (1, red), "unavailable": (NOT_RETRIEVED, yellow)}
 """The exit status for an outcome, and the function that paints the word."""
 _FILES = {
-    "HTML": "an HTML page, and no robots.txt",
+    "HTML": "an HTML page: only its lines that are valid in a robots.txt are obeyed",
     "text": "text without a line of a robots.txt, such as a log or an error message",
     "UTF-16": "UTF-16 or UTF-32: it is decoded here, and many robots can read no line of it",
     "cut": "longer than KOSTER_MAX_BYTES: the rest is not read, and other robots may read more",

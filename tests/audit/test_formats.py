@@ -85,7 +85,7 @@ LOGS = {
         balancer("2026-11-18T11:06:40.186641Z lb ", "http://www.fict.org:80/private/1?a=b", 200)
         + balancer("2026-11-18T11:06:40.286641Z lb ", "http://www.fict.org:80/private/2", 404)
     ).encode(),
-    "IIS": IIS.encode(),
+    "IIS": IIS.encode("utf-8-sig"),
     "HAProxy": "".join(
         f'{start}192.0.2.7:33317 [18/Nov/2026:11:06:40.655] http-in~ static/srv1 10/0/30/69/+109 {status} +12'
         f' - - ---- 1/1/1/1/+2 0/0 {{{captured}}} {{nginx}} "GET {path} HTTP/1.1"\n'
@@ -155,6 +155,8 @@ def test_a_log_of_squid() -> None:
         ("www.fict.org host.isp.example - x", "host.isp.example", "www.fict.org"),
         ("www.fict.org 192.0.2.7, 10.0.0.1 - x", "192.0.2.7", "www.fict.org"),
         ("192.0.2.7, 10.0.0.1, 10.0.0.2 - x", "192.0.2.7", ""),
+        ("Nov  8 11:06:40 web1.fict.org nginx: 192.0.2.7 - x", "192.0.2.7", ""),
+        ("2026-11-18T11:06:40.1Z web1 httpd[9]: wiki:80 ::1 - x", "::1", "wiki:80"),
     ],
 )
 def test_the_client_and_the_virtual_host(line: str, client: str, host: str) -> None:
