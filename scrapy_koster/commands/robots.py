@@ -71,6 +71,8 @@ class RobotsCommand(ScrapyCommand):
             run.warn(printable(str(error), TEXT_CHARS), NOT_RETRIEVED)
         except (MissingExtraError, OSError) as error:
             run.warn(str(error), FAILED)
+        except KeyboardInterrupt:
+            run.warn("stopped by Ctrl-C", FAILED)
         except Exception:  # noqa: BLE001  # uncaught: exit status 1, which is an answer
             for line in traceback.format_exc().splitlines():
                 run.warn(line, FAILED)

@@ -202,3 +202,13 @@ def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
     found = json.loads(out)
     assert (found["ended"], found["damaged"]) == (True, [])
     assert found["robots"][0]["violations"] == 3
+
+
+def test_ctrl_c_ends_a_command_that_waits_for_input(log: Path, tmp_path: Path) -> None:
+    command = ("-m", "scrapy", "robots", "check", "robots.txt", "-")
+    with forks.start(*command, cwd=tmp_path) as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=forks.ENDS_SECS)
+    assert (process.returncode, err) == (4, "scrapy robots: stopped by Ctrl-C\n")
