@@ -137,9 +137,8 @@ class Judge:
 
 def _rule(reading: Reading, url: str | bytes, name: str) -> Rule:
     ruling = reading.ruling(url, name)
+    assert ruling.rule is not None  # only a rule disallows
     record = ruling.record.agents[0].number if ruling.record else 0
-    if ruling.rule is None:
-        return Rule(0, "", record)
     return Rule(ruling.rule.number, text_of(ruling.rule, _RULE_CHARS), record)
 
 

@@ -80,8 +80,7 @@ class Audit(Subcommand):
         run.try_output(run.opts.output)  # fail early: reading a log can take hours
         result = _audited(run)
         found = result.to_dict()
-        rest = found["not_kept_apart"]
-        if rest["violations"] or any(robot["violations"] for robot in found["robots"]):
+        if any(violated_rules(found)):
             run.worse(_DISOBEYED)
         if found["ended"]:
             run.warn("ended by Ctrl-C: what follows is not read", NOT_RETRIEVED)

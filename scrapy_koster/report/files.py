@@ -27,8 +27,6 @@ _ROOM_BYTES = 1_000_000
 _FILES_MOST = 2000
 # A file that is packed better counts more, because the checker reads all of it.
 _RATIO_MOST = 10
-_NO_HAZARDS = {"K052"}
-"""Codes about an ordinary path, such as /private: no reader takes it for something else."""
 GRAVITY = {severity: n for n, severity in enumerate(reversed(Severity), 1)}
 """Numbers of the severities: 3 error, 2 warning, 1 note."""
 
@@ -58,8 +56,9 @@ def _file(copy: CachedRobots, robot: str, digest: str, reading: object) -> File:
     records = [record for each in read for record in each.records(robot)]
     readings = [each.standard for each in read]
     found = check(copy.body, 1, max_bytes=len(copy.body), readings=readings)  # a cut is a row
-    kinds = {each.check.code: each.check for each in found if each.check.code not in _NO_HAZARDS}
-    findings = [(code, kind.title, GRAVITY[kind.severity]) for code, kind in kinds.items()]
+    # K052 is about an ordinary path, such as /private: no reader takes it for something else.
+    kinds = [each.check for each in found if each.check.code != "K052"]
+    findings = [(kind.code, kind.title, GRAVITY[kind.severity]) for kind in kinds]
     return {
         "texts": [shown(line, _LINE_CHARS) for line in lines(copy.body)],
         "lit": sorted({line.number for each in records for line in (*each.agents, *each.rules)}),
