@@ -39,9 +39,7 @@ class Report(Subcommand):
         if opts.json and opts.csv:
             raise UsageError("--json or --csv: standard output takes one of them")
         if opts.against and not opts.output and (opts.json or opts.csv):
-            raise UsageError(
-                "--against: only a page compares. Add -o FILE, or omit --json and --csv"
-            )
+            raise UsageError("--against needs a page: add -o FILE, or omit --json and --csv")
         database = opts.database or _newest(run)
         page = opts.output or (None if opts.json or opts.csv else _PAGE)
         run.try_output(page)

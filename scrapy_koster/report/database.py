@@ -69,8 +69,10 @@ class Writer:
         tally.clear()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. From now on, it can be read in a folder that is read-only."""
         if self._connection is not None:
+            with suppress(sqlite3.Error):  # another process is reading
+                self._connection.execute("PRAGMA journal_mode = DELETE")
             self._connection.close()
             self._connection = None
 

@@ -102,7 +102,7 @@ def test_what_is_wrong_usage(robots: Robots, database: Path) -> None:
     both = robots("report", database, "--json", "--csv")
     assert (both.status, "one of them" in both.err) == (2, True)
     against = robots("report", database, "--json", "--against", database)
-    assert (against.status, "only a page" in against.err) == (2, True)
+    assert (against.status, "needs a page" in against.err) == (2, True)
     assert robots("report", database, "-o", "/dev/null/page.html").status == 2
     database.unlink()
     none = robots("report")

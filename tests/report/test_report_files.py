@@ -52,7 +52,9 @@ async def test_ten_of_a_spider_are_kept_and_those_of_a_day(
     kept += [old("other", n, 40) for n in range(12, 24)]
     result = await crawl(settings={"KOSTER_REPORT": str(tmp_path / "page.html")})
     left = {path for path in (tmp_path / "reports").iterdir() if path.suffix == ".sqlite3"}
-    assert left == {*kept, Path(database_of(result.crawler))}
+    own = Path(database_of(result.crawler))
+    assert left == {*kept, own}
+    assert own.read_bytes()[18:20] == b"\1\1", "a reader of a file with a WAL writes beside it"
     for path in gone:
         assert list(path.parent.glob(f"{path.name}*")) == []
 
