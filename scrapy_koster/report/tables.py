@@ -100,7 +100,7 @@ def tables_of(
         table(
             "starts",
             "Refused start requests",
-            "Pages linked only from these pages were not found.",
+            "If they are refused, pages linked only from there are not found.",
             {"refused": "number", "site": "site", "sample": "text"},
             f"SELECT start_refused, site, {_sample('site', START)}"
             " FROM site WHERE start_refused > 0 ORDER BY 1 DESC, site",

@@ -164,3 +164,4 @@ def test_the_page_answers_the_four_questions(
     made = (tmp_path / "page.html").read_text()
     assert [words for words in said if words not in made] == []
     assert about is not STRICT or "he draft" not in made
+    assert "dry_run" not in about or "Dropped" not in made, "a dry run drops nothing"
