@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from scrapy_koster.protocol.delay import delay_of
+from scrapy_koster.protocol.line import with_line_feeds
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.ruling import Standard
@@ -93,7 +94,9 @@ class Judge:
             for standard in READINGS
             if version.body
         ]
+        self._texts = [with_line_feeds(version.body).lower() for version in files.versions]
         self._names: dict[tuple[tuple[int, ...], ...], str] = {}
+        self._first_named = lru_cache(ANSWERS_KEPT)(self._first_like)
         self._kept = lru_cache(ANSWERS_KEPT)(self._answer)
 
     def answer(self, name: str, request: bytes | str) -> Answer:
@@ -102,10 +105,14 @@ class Judge:
         return self._answer(name, request) if is_long else self._kept(name, request)
 
     def like(self, name: str) -> str:
-        """Return the first name passed to this method that has the same records as *name*.
+        """Return a name that has the same records as *name*.
 
-        Robots with the same records share cached answers.
+        Robots with the same records share cached answers. Of a name that is not in the file, the
+        records are not searched: a log can have very many names.
         """
+        return self._first_named(name if any(name in text for text in self._texts) else "")
+
+    def _first_like(self, name: str) -> str:
         records = (
             reading.records(name) if isinstance(reading, Rfc9309) else [reading.record(name)]
             for _, _, reading in self._read
