@@ -33,27 +33,17 @@ def test_a_browser_is_no_robot(header: str, file: bytes) -> None:
 
 def test_the_name_that_the_file_has_is_taken_of_several() -> None:
     namer = Namer([b"User-agent: Crawler\nDisallow: /\n"])
-    assert (
-        namer.named("Mozilla/5.0 (compatible; Seekport Crawler; http://seekport.com/)") == "crawler"
-    )
+    assert namer.named("Mozilla/5.0 (compatible; Seekport Crawler; http://a.example)") == "crawler"
     assert namer.named("Mozilla/5.0 (X11; Linux x86_64; http://a.example) crawler") == "crawler"
     assert namer.named("Mozilla/5.0 (compatible; MSIE 9.0; compatible; Crawler)") == "crawler"
     assert namer.named("Mozilla/5.0 (compatible; )") is None
     assert Namer([]).named("Mozilla/5.0 (x; +http://yandex.com/bots)") == "bots"
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("googlebot-image", "googlebot"),
-        ("adsbot-google", "not that for *"),
-        ("applebot", "googlebot"),
-        ("googlebot", None),
-    ],
-)
-def test_other_fallbacks_are_told(name: str, said: str | None) -> None:
-    found = fallback_of(name)
-    assert found is None if said is None else said in (found or "")
+def test_other_fallbacks_are_told() -> None:
+    for name, said in (("applebot", "googlebot"), ("adsbot-google", "not that for *")):
+        assert said in (fallback_of(name) or "")
+    assert fallback_of("googlebot") is None
 
 
 def test_the_kinds_are_counted() -> None:

@@ -8,10 +8,8 @@ from scrapy.http import Response
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.protocol.access import FetchFailure
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.site_status import SiteStatus
 from scrapy_koster.report.counts import Counts
-from scrapy_koster.report.numbers import ALLOWED_BECAUSE, OUTCOME_NAMES
-from scrapy_koster.report.tally import ALLOWED, Tally
+from scrapy_koster.report.tally import Tally
 
 NAME = "http://a.example"
 NOW = 1_800_000_000.75
@@ -20,12 +18,6 @@ SITE = Site("http", "a.example", 80)
 
 def failure(reason: str) -> FetchFailure:
     return FetchFailure(reason, 1, 0.0, 0.0, 10.0, None)
-
-
-def test_every_outcome_has_its_places() -> None:
-    assert set(OUTCOME_NAMES) == set(SiteStatus)
-    assert {SiteStatus.OBEYED, *ALLOWED_BECAUSE} == set(ALLOWED)
-    assert set(ALLOWED) == {each for each in SiteStatus if not each.is_closed}
 
 
 @pytest.fixture
