@@ -113,11 +113,8 @@ class Judge:
         return self._first_named(name if any(name in text for text in self._texts) else "")
 
     def _first_like(self, name: str) -> str:
-        records = (
-            reading.records(name) if isinstance(reading, Rfc9309) else [reading.record(name)]
-            for _, _, reading in self._read
-        )
-        key = tuple(tuple(each.agents[0].number for each in some if each) for some in records)
+        records = (reading.records(name) for _, _, reading in self._read)
+        key = tuple(tuple(each.agents[0].number for each in some) for some in records)
         return self._names.setdefault(key, name)
 
     def _answer(self, name: str, request: bytes | str) -> Answer:
