@@ -38,9 +38,7 @@ class List(Subcommand):
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the stored sites of all robots."""
         with _storages(run) as storages:
-            known = [
-                (*each, name) for name, storage in storages.items() for each in storage.sites()
-            ]
+            known = [(*each, name) for name, kept in storages.items() for each in kept.sites()]
         known.sort(key=lambda each: (str(each[0]), each[2]))
         if run.opts.json:
             yield from (json.dumps(_as_dict(*each)) for each in known)

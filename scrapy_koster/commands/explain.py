@@ -47,8 +47,6 @@ from scrapy_koster.protocol.wording import (
     utc,
 )
 
-_DELAY_NOT_READ = "Error while reading the delay, KOSTER_CRAWL_DELAY_MAX_SECS is kept: {}"
-
 _MAY = {True: "allowed", False: "forbidden"}
 _OUTCOMES = {"allowed": (0, green), "forbidden": (1, red), "unavailable": (NOT_RETRIEVED, yellow)}
 """The exit status for an outcome, and the function that paints the word."""
@@ -147,7 +145,7 @@ class Explain(Subcommand):
             raise UsageError("give one of --robots, --refresh and --at")
 
         def failed(error: Exception) -> None:
-            run.warn(_DELAY_NOT_READ.format(error_text(error)))
+            run.warn(f"KOSTER_CRAWL_DELAY_MAX_SECS is kept, no delay is read: {error_text(error)}")
 
         run.warn_if_not_obeyed()
         robot = robot_in(opts.agent or "")

@@ -216,8 +216,7 @@ def _as_text(given: dict[str, int], numbers: dict[str, Any]) -> Iterator[Line]:
             yield from table(heads, rows)
     if rules := numbers["rules"][:_SHOWN]:
         yield ""
-        columns = ("refused", "site", "line", "text")
-        cells = [[rule[column] for column in columns] for rule in rules]
+        cells = [(row["refused"], row["site"], row["line"] or "", row["text"]) for row in rules]
         yield from table(("REFUSED", "SITE", "LINE", ""), cells)
 
 
