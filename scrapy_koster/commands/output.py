@@ -62,7 +62,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> Iterat
     """Yield the lines of a table. Columns of numbers are aligned to the right."""
     cells = [[escaped(str(cell)) for cell in row] for row in (columns, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    signs = ["<>"[all(isinstance(row[at], int) for row in rows)] for at in range(len(columns))]
+    signs = [
+        ">" if all(isinstance(row[at], int) for row in rows) else "<" for at in range(len(columns))
+    ]
     heading, *lines = (
         "  ".join(map("{:{}{}}".format, row, signs, widths)).rstrip() for row in cells
     )
