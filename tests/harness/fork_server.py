@@ -8,6 +8,7 @@ import io
 import json
 import os
 import runpy
+import signal
 import socket
 import struct
 import sys
@@ -95,6 +96,8 @@ def _keep(request: dict[str, Any], fds: list[int]) -> None:
 
 
 def _become(request: dict[str, Any]) -> None:
+    # What a shell starts in the background ignores Ctrl-C, and so would this program.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
