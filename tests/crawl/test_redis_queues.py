@@ -147,8 +147,10 @@ async def test_a_redis_that_hands_out_nothing_rests(
             patched.setattr(PriorityQueue, "pop", fail)
         else:
             common_server().send(SIGSTOP)
-        found = own.write(SITE, PLACE, page(2)) if "written" in how else taken(own)
-    common_server().send(SIGCONT)
+        try:
+            found = own.write(SITE, PLACE, page(2)) if "written" in how else taken(own)
+        finally:
+            common_server().send(SIGCONT)
     assert (bool(found), own.is_silent) == (False, True)
     clock.secs += REST_SECS
     assert taken(own) == ["1"]
