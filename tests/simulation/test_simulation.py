@@ -26,9 +26,10 @@ def simulated() -> Iterator[Machine]:
         yield running
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_what_must_hold_holds_in_each_history(simulated: Machine, block: int) -> None:
-    for seed in range(10 * block, 10 * block + 10):
+# In the last, a worker was paused by its user, and kept others from the host of its next request.
+@pytest.mark.parametrize("first", [0, 10, 20, 30, 555_623])
+def test_what_must_hold_holds_in_each_history(simulated: Machine, first: int) -> None:
+    for seed in range(first, first + 10):
         history = simulated.run(seed)
         assert history.watch.found is None, told(history)
     gc.collect()

@@ -207,9 +207,10 @@ class HostLocks:
         is_renewed = await self._begin_visit(host, is_first=False)
         if host.under_way or not host.is_locked:
             return
-        if not is_renewed:
+        # Its parked request has not come out: the crawl is paused, or has too many responses.
+        if not is_renewed or host.visitor is PARKED:
             self.release(host)
-        elif host.waiters or (host.visitor is not PARKED and self._parked.has_room(host.name)):
+        elif host.waiters or self._parked.has_room(host.name):
             # The visitor may wait for another request, for example to log in, or in the slot of a
             # host that redirects to this one.
             self.hand_on(host)
