@@ -159,10 +159,15 @@ class HostLocks:
             # The request that came out may not have needed the lock.
             if host.visitor is PARKED and not self._parked.let_one_out(host.name):
                 self.hand_on(host)
-        while self._ready and len(self._coming) < self._places - len(self._engine.under_way):
+        while self._ready and len(self._coming) < self._room:
             host, _ = self._ready.popitem(last=False)
             self._coming[host] = None
             host.wake()
+
+    @property
+    def _room(self) -> int:
+        """The number of requests that the downloader has room for."""
+        return self._places - len(self._engine.under_way)
 
     # The task of a host.
 
@@ -207,10 +212,11 @@ class HostLocks:
         is_renewed = await self._begin_visit(host, is_first=False)
         if host.under_way or not host.is_locked:
             return
-        # Its parked request has not come out: the crawl is paused, or has too many responses.
-        if not is_renewed or host.visitor is PARKED:
+        is_parked = host.visitor is PARKED
+        # If there is room, the parked request should be out: the crawl is paused.
+        if not is_renewed or (is_parked and self._room > 0):
             self.release(host)
-        elif host.waiters or self._parked.has_room(host.name):
+        elif host.waiters or (not is_parked and self._parked.has_room(host.name)):
             # The visitor may wait for another request, for example to log in, or in the slot of a
             # host that redirects to this one.
             self.hand_on(host)
