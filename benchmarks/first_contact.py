@@ -28,6 +28,8 @@ ONE_CRAWL = Path(__file__).parent / "one_crawl.py"
 PLACES = 64
 SITES = 1_500
 SLOW_SITES, ANSWER_SECS = 2_000, 0.3
+SLOW_GOALS = {16: 0.60, PLACES: 0.75}
+"""The most of the time with Scrapy's own middleware, by places. With many, the CPU is the limit."""
 NETWORK: dict[str, Any] = {"answer_secs": 0.08, "spread": True}
 """How long sites take to answer. Without it, the other core of the machine answers at once."""
 QUEUES = (10_000, 50_000)
@@ -153,7 +155,8 @@ def tables(rounds: int) -> Iterator[Table]:
         yield _healthy(crawls, few, "HTTPS")
         for loop in LOOPS:
             yield _healthy(crawls, few, "HTTP", loop)
-        yield _slow(crawls, few)
+        for places, goal in SLOW_GOALS.items():
+            yield _slow(crawls, few, places, goal)
         for sites in QUEUES:
             yield _queue(crawls, few, sites)
         yield _outage(crawls, 1)
@@ -232,23 +235,24 @@ def _healthy(
     )
 
 
-def _slow(crawls: Crawls, rounds: int) -> Table:
-    names = [SCRAPYS, NOTHING, SQLITE]
+def _slow(crawls: Crawls, rounds: int, places: int, goal: float) -> Table:
+    names, common = [SCRAPYS, NOTHING, SQLITE], {"CONCURRENT_REQUESTS": places}
     with HealthySites(answer_secs=ANSWER_SECS) as web:
         urls = [web.url(site) for site in range(SLOW_SITES)]
-        found = _by_turns(names, rounds, lambda name: crawls.run(web, urls, crawls.settings(name)))
+        found = _by_turns(
+            names, rounds, lambda name: crawls.run(web, urls, crawls.settings(name) | common)
+        )
     rows = [
         (name, str(ratios(found, name, SCRAPYS, "secs")), str(ratios(found, name, NOTHING, "secs")))
         for name in names
     ]
-    unmet = ratios(found, SQLITE, SCRAPYS, "secs").upper > 0.70
+    unmet = ratios(found, SQLITE, SCRAPYS, "secs").upper > goal
     return Table(
-        f"{SLOW_SITES:,} sites that answer after {ANSWER_SECS} s, a page each",
+        f"{SLOW_SITES:,} sites that answer after {ANSWER_SECS} s, a page each, {places} places",
         ("robots.txt", "time, Scrapy's own = 1", "time, obeys nothing = 1"),
         rows,
-        f"The median of {rounds} rounds, and the quartiles. A robots.txt takes none of the"
-        f" {PLACES} places.",
-        ["at most 0.70 of Scrapy's own time"] if unmet else [],
+        f"The median of {rounds} rounds, and the quartiles. A robots.txt takes no place.",
+        [f"at most {goal} of Scrapy's own time"] if unmet else [],
     )
 
 
