@@ -128,13 +128,12 @@ async def test_a_redirect_that_waits_for_its_turn_is_no_failure_of_the_site(
     assert_apart(www, secs=1.5)
 
 
-@pytest.mark.parametrize("late", [Reply(503), "User-agent: *\nDisallow: /"])
 async def test_a_turn_that_outlasts_the_claim_costs_no_copy_of_another_crawl(
-    crawl: Crawl, server: Server, late: Reply | str
+    crawl: Crawl, server: Server
 ) -> None:
     apex, www = server.site(), server.site(host="127.0.0.2")
     apex.robots = [redirect(www.url("/robots.txt")), robots(0.1)]
-    www.robots = [robots(20), late]
+    www.robots = [robots(20), Reply(503)]
     settings = OBEY | {"KOSTER_TIMEOUT_SECS": 1}
     arguments = {"then": apex.urls(1)}
     first = crawl.start(Leads, urls=www.urls(1, "/first"), settings=settings, arguments=arguments)

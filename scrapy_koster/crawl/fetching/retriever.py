@@ -158,9 +158,8 @@ class Retriever:
         if self.engine.is_closing:
             return
         known = await self.pacer.on_fetched(state, self._after(result, state.known, began))
-        if self.clock.epoch() > began + self._claim_secs:
+        if isinstance(known, FetchFailure) and self.clock.epoch() > began + self._claim_secs:
             # A redirect that waits for its turn can outlast the claim, and another process fetch.
-            # What that has learnt from the site itself is newer than the redirect.
             await self.take_last(state, page)
             if not isinstance(self.current_step(state), Ask):
                 return
