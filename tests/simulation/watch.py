@@ -124,7 +124,8 @@ class Watch:
                 said = f"{flight.url}, by {other.process.name} too"
                 self.broken("a site is asked once at a time", process, said)
         if self._history.is_quiet_fleet:
-            for answer in self._answers[origin]:
+            # The storage keeps the last answer, that of a redirect that took its time, too.
+            for answer in [each for each in self._answers[origin] if each.status][-1:]:
                 is_kept = answer.is_direct and self._now < answer.at + answer.life_secs - _SOON_SECS
                 if is_kept and self._now > answer.at + _STORED_SECS:
                     said = f"{flight.url}: {answer}"
