@@ -13,6 +13,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.protocol.access import last_copy
 from simulation.web import delay_of, forbids, is_failure, life_of
 
 if TYPE_CHECKING:
@@ -162,16 +163,17 @@ class Watch:
         return Answer(flight.process, self._now, status, body, life, not flight.led_from)
 
     def _known(self, process: Process, origin: str) -> list[Answer]:
-        """Return the answers that *process* may go by: its last one, and those after it."""
+        """Return the answers that *process* may go by: its last, those after it, the stored."""
         shares, late = self._history.shares, self._history.is_troubled
         settled = self._now - (_STORED_LATE_SECS if late else _STORED_SECS)
         found = [each for each in self._answers[origin] if shares or each.process is process]
-        own = [
-            each.at
-            for each in found
-            if each.process is process and each.is_direct and each.status and each.at < settled
-        ]
-        return [each for each in found if each.at >= max(own, default=-1.0)]
+        mine = [each for each in found if each.process is process and each.is_direct]
+        own = [each.at for each in mine if each.status and each.at < settled]
+        # A storage that has lost the last copy still has the one before.
+        stored = self._history.disk.known.items()
+        kept = [last_copy(each) for site, each in stored if str(site) == origin]
+        bodies = {copy.body for copy in kept if copy}
+        return [each for each in found if each.at >= max(own, default=-1.0) or each.body in bodies]
 
     def _forbids(self, answer: Answer, path: str) -> bool:
         if not answer.status:
