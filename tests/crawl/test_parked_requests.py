@@ -96,7 +96,7 @@ def test_a_request_with_dont_filter_holds_no_other_back_unless_it_is_a_retry(
 ) -> None:
     parked = parked_in(crawler, tmp_path)
     parked.push("a", asked(1).replace(dont_filter=True, meta=meta))
-    parked.close()
+    parked._file._disconnect()  # the process is killed
     parked = parked_in(crawler, tmp_path)
     assert parked.is_resumed(asked(1)) is bool(meta)
     parked.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, CrawlResult, RecordingSpider, Running
+from harness.crawling import Crawl, CrawlResult, Leads, RecordingSpider, Running
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy import Request
@@ -81,11 +81,29 @@ async def test_what_still_waits_is_there_for_the_next_run(
     assert "Giving up" not in log
     assert result.stats["koster/parked"] == 12
     assert result.finish_reason == ("shutdown" if is_stopped else "robotstxt_waiting")
-    assert "robotstxt/forbidden" not in result.stats
     site.robots = OPEN
     await crawl(settings=jobdir)
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(12))
     assert list(Path(jobdir["JOBDIR"]).glob("koster-parked*")) == []
+
+
+async def test_a_repeat_that_the_dupefilter_allows_is_crawled_by_the_next_run(
+    crawl: Crawl, server: Server, jobdir: dict[str, Any]
+) -> None:
+    """At the stop, one request waits for its site, and its repeat is in Scrapy's queue."""
+    site, slow = server.site(), server.site(host="127.0.0.2")
+    site.robots = Reply(503)
+    slow.page("/b", Reply(delay=2))
+    dupefilter = {"DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter"}
+    settings = jobdir | dupefilter | {"CONCURRENT_REQUESTS": 1}
+    then = [Request(site.url("/a"), priority=1), slow.url("/b"), site.url("/a")]
+    urls, arguments = slow.urls(1, "/first"), {"then": then}
+    running = crawl.start(Leads, urls=urls, settings=settings, arguments=arguments)
+    await crawl.until(lambda: len(slow.pages_asked) == 2)
+    await running.stop()
+    site.robots = OPEN
+    await crawl(Leads, settings=settings)
+    assert site.pages_asked == ["/a", "/a"]
 
 
 class PartlyLost(Scheduler):
@@ -123,13 +141,11 @@ async def test_a_dead_site_ends_in_its_errbacks_when_its_limit_has_passed_over_t
     settings = {**jobdir, "KOSTER_IDLE_LIMIT_SECS": 0.6, "KOSTER_DEFER_LIMIT_SECS": LIMIT_SECS}
     first = await crawl(urls=site.urls(3), settings=settings)
     second = await crawl(settings=settings)
-    for run in (first, second):
-        assert run.finish_reason == "robotstxt_waiting"
-        assert run.refused == ()
+    assert first.finish_reason == second.finish_reason == "robotstxt_waiting"
+    assert (first.refused, second.refused) == ((), ())
     await crawl.sleep(LIMIT_SECS)
     asked = site.asked("/robots.txt")
     third = await crawl(settings=settings)
     assert third.finish_reason == "finished"
     assert sorted(url for url, _ in third.refused) == site.urls(3)
     assert site.asked("/robots.txt") == asked + 1
-    assert (await crawl(settings=settings)).refused == ()

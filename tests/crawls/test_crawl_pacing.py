@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl, Leads, RecordingSpider
 from harness.fleet import work
 from harness.replies import Hang, Reply, redirect
 from harness.server import Server, Site
@@ -104,15 +104,6 @@ async def test_whatever_asks_waits_for_the_same_host(crawl: Crawl, server: Serve
     # The robots.txt of each site is asked for before anything is known, and so may be a first page.
     apart = [b[0] - a[0] for a, b in pairwise(times) if not (a[1] and b[1])]
     assert min(apart[1:]) >= DELAY_SECS - EARLY_SECS, times
-
-
-class Leads(RecordingSpider):
-    """Its first page leads to others."""
-
-    then: Sequence[str] = ()
-
-    def page(self, response: Response) -> Any:
-        return map(self.ask, self.then) if response.url.endswith("/first") else None
 
 
 async def test_a_redirect_that_waits_for_its_turn_is_no_failure_of_the_site(

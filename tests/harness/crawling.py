@@ -126,6 +126,15 @@ class RecordingSpider(Spider):
         self.refused.append((request.url, failure.value))
 
 
+class Leads(RecordingSpider):
+    """Its first page leads to others."""
+
+    then: Sequence[str | Request] = ()
+
+    def page(self, response: Response) -> Any:
+        return map(self.ask, self.then) if response.url.endswith("/first") else None
+
+
 class WithFiles(RecordingSpider):
     """Each page has an item with the files that are to be downloaded."""
 

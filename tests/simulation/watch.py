@@ -170,10 +170,9 @@ class Watch:
         mine = [each for each in found if each.process is process and each.is_direct]
         own = [each.at for each in mine if each.status and each.at < settled]
         # A storage that has lost the last copy still has the one before.
-        stored = self._history.disk.known.items()
-        kept = [last_copy(each) for site, each in stored if str(site) == origin]
-        bodies = {copy.body for copy in kept if copy}
-        return [each for each in found if each.at >= max(own, default=-1.0) or each.body in bodies]
+        disk = self._history.disk.known.items()
+        kept = {copy.body for at, each in disk if str(at) == origin and (copy := last_copy(each))}
+        return [each for each in found if each.at >= max(own, default=-1.0) or each.body in kept]
 
     def _forbids(self, answer: Answer, path: str) -> bool:
         if not answer.status:

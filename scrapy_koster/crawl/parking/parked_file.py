@@ -43,7 +43,8 @@ class ParkedFile:
 
     The file also has the fingerprints of the requests. If a process is killed, Scrapy's
     ``requests.seen`` may lack these requests. Without the fingerprints, the next run could fetch
-    their pages twice.
+    their pages twice. After an orderly end the next run does not need the fingerprints. With them,
+    it would take a repeat in Scrapy's queue, which a dupefilter may allow, for the same request.
     """
 
     is_shared = is_silent = False
@@ -94,7 +95,7 @@ class ParkedFile:
             )
             self._disconnect()
             return []
-        self._left = dict.fromkeys((fingerprint for *_, fingerprint in found), 0)
+        self._left = dict.fromkeys((each for *_, each in found if each), 0)
         return [(queue, (priority, number)) for queue, priority, number, _ in found]
 
     def failed_since(self, queue: str, since: float) -> float:
@@ -197,7 +198,7 @@ class ParkedFile:
         return request
 
     def close(self) -> None:
-        """Close the file. Delete the file if it is empty."""
+        """Close the file. Delete the file if it is empty, or the fingerprints of its requests."""
         if self._connection is None or self._path is None:
             return
         if self._unloadable:
@@ -209,6 +210,8 @@ class ParkedFile:
                 count=self._unloadable,
             )
         try:
+            if not self._left:  # Scrapy's queue has no request of the file twice
+                self._connection.execute("UPDATE parked SET fingerprint = NULL")
             is_empty = self._connection.execute("SELECT 1 FROM parked").fetchone() is None
         except sqlite3.Error:
             is_empty = False
