@@ -109,14 +109,30 @@ async def test_whatever_asks_waits_for_the_same_host(crawl: Crawl, server: Serve
 async def test_a_redirect_that_waits_for_its_turn_is_no_failure_of_the_site(
     crawl: Crawl, server: Server
 ) -> None:
-    """The host to which robots.txt redirects has a delay longer than KOSTER_TIMEOUT_SECS."""
-    apex, www = server.site(), server.site(host="127.0.0.2")
-    apex.robots, www.robots = redirect(www.url("/robots.txt")), robots(1.5)
+    """The host to which robots.txt redirects has a delay longer than KOSTER_TIMEOUT_SECS.
+
+    The last crawl knows of the host from the storage alone.
+    """
+    apex, www, other = (server.site(host=f"127.0.0.{n}") for n in (1, 2, 3))
+    apex.robots = other.robots = redirect(www.url("/robots.txt"))
+    www.robots = robots(1.5)
     settings = OBEY | {"KOSTER_TIMEOUT_SECS": 0.7, "KOSTER_UNAVAILABLE": "allow"}
     arguments = {"then": [apex.url("/private"), apex.url("/open")]}
     result = await crawl(Leads, urls=www.urls(1, "/first"), settings=settings, arguments=arguments)
     assert result.fetched == (www.url("/first"), apex.url("/open"))
+    for site in (www, other):
+        await crawl(urls=site.urls(1), settings=settings)
     assert_apart(www, secs=1.5)
+
+
+async def test_a_delay_that_grows_is_kept_by_other_crawls(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = [Reply(body=robots(0.5), headers={"Cache-Control": "max-age=1"}), robots(6)]
+    settings = OBEY | {"KOSTER_EXPIRY_MIN_SECS": 1}
+    urls = site.urls(9, "/a{}"), site.urls(9, "/b{}")
+    await crawl.together(*(crawl(urls=each, settings=settings) for each in urls))
+    after = [asked.path for asked in site.requests].index("/robots.txt", 1)
+    assert min(gaps(site)[after:]) >= 6 - EARLY_SECS, gaps(site)
 
 
 async def test_a_turn_that_outlasts_the_claim_costs_no_copy_of_another_crawl(
@@ -218,8 +234,7 @@ async def test_a_retry_that_waits_for_other_failed_sites_holds_up_no_page(
     crawl: Crawl, server: Server
 ) -> None:
     """It has the turn of its host, but failed sites have few fetches at once."""
-    hanging, failing = server.site(host="127.0.0.2"), server.site()
-    site = server.site()
+    hanging, failing, site = server.site(host="127.0.0.2"), server.site(), server.site()
     site.robots, failing.robots, hanging.robots = robots(), Reply(503), [Reply(503), Hang()]
     settings = OBEY | {"KOSTER_CONCURRENT_FETCHES": 4, "KOSTER_DEFER_FIRST_SECS": 1}
     urls = [*hanging.urls(1), *failing.urls(1), *site.urls(60)]
@@ -248,9 +263,6 @@ async def test_a_redirect_that_waits_for_its_turn_takes_no_fetch_of_others(
     assert time.monotonic() - began < 6
     assert len((await running.result()).fetched) == 17
     assert_apart(www, secs=6)
-
-
-# What is longer than KOSTER_CRAWL_DELAY_MAX_SECS.
 
 
 async def test_a_redirect_on_the_host_is_the_same_visit(crawl: Crawl, server: Server) -> None:

@@ -2,10 +2,11 @@
 
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import TypeAlias
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
@@ -30,6 +31,8 @@ from scrapy_koster.protocol.access import Answer, NoAnswer, last_copy, redirect_
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.signals import robots_requested
+
+Load: TypeAlias = Callable[[str], Awaitable[object]]
 
 # The codes of a resolver that has answered: the name does not exist, or has no address. The code of
 # a resolver that fails is not in this set.
@@ -91,12 +94,13 @@ class Fetcher:
         self.crawler.signals.connect(count_bytes, signals.bytes_received)
 
     async def fetch(
-        self, state: SiteState, page: Request, place: AsyncExitStack
+        self, state: SiteState, page: Request, place: AsyncExitStack, load: Load
     ) -> Answer | NoAnswer:
         """Return the answer of the site to a request for its robots.txt, or a NoAnswer.
 
         The request is sent like *page* (KOSTER_PAGE_META), and revalidates an expired copy (3.4).
         *place* is the place in the limit. Other fetches have it while a redirect waits for a turn.
+        *load* is called with the URL of a redirect to another host, whose delay may be stored.
         KOSTER_TIMEOUT_SECS limits the fetch with its redirects, but not the waits for the turns of
         hosts. LateError is raised if the first wait is too long for the claim, and IgnoreRequest if
         the crawl closes during a wait. An error of the crawl's own code is raised: of a middleware,
@@ -117,7 +121,7 @@ class Fetcher:
             self.crawler.signals.send_catch_log(robots_requested, site=site)
             transfer = Transfer(self.crawler, self.config, page, last_copy(state.known))
             try:
-                answer = await self._follow(state, transfer, visit, place)
+                answer = await self._follow(state, transfer, visit, place, load)
             except LateError:
                 secs = self.config.timeout_secs
                 answer = self._no_answer(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
@@ -156,7 +160,12 @@ class Fetcher:
         return False
 
     async def _follow(
-        self, state: SiteState, transfer: Transfer, visit: AsyncExitStack, place: AsyncExitStack
+        self,
+        state: SiteState,
+        transfer: Transfer,
+        visit: AsyncExitStack,
+        place: AsyncExitStack,
+        load: Load,
     ) -> Answer | NoAnswer:
         # 3.1: "a robot should follow the redirects until a resource can be found". The rules apply
         # to the site, not to the sites of the redirects.
@@ -167,6 +176,7 @@ class Fetcher:
                 return NoAnswer(_INSIDE.format(printable(url)))
             if host != last_host:  # a redirect on the same host belongs to the same visit
                 await visit.aclose()
+                await load(url)
                 if turn := self.visit(state.site, url):
                     await place.aclose()
                     await visit.enter_async_context(turn)

@@ -154,7 +154,13 @@ class Retriever:
     ) -> None:
         """Fetch the robots.txt, store the result, and replace the facts about the site."""
         stale = last_copy(state.known)
-        result = await self.fetcher.fetch(state, page, place)
+
+        async def load(url: str) -> None:
+            to = self.records.state_of(url) if self.pacer.is_open else None
+            if to is not None and to.known is None:
+                await self.take_last(to, page)
+
+        result = await self.fetcher.fetch(state, page, place, load)
         if self.engine.is_closing:
             return
         known = await self.pacer.on_fetched(state, self._after(result, state.known, began))

@@ -213,14 +213,16 @@ class Pacer:
     async def on_fetched(self, state: SiteState, known: CacheEntry) -> CacheEntry:
         """Return *known*. A copy of a host with a delay is made fresh for ten visits or more.
 
-        If the life were shorter, most visits could be renewals of the copy. If *known* may be the
-        first copy with a delay, its fetch is stored as a visit. Await this call before storing the
+        If the life were shorter, most visits could be renewals of the copy. If *known* has a longer
+        delay than the host had, its fetch is stored as a visit. Await this call before storing the
         copy, because another process may obey a stored copy at once.
         """
         host = self._locks.hosts.get(state.site.host)
-        if isinstance(known, CachedRobots) and host is not None:
-            return replace(known, expires=max(known.expires, known.fetched + _VISITS * host.gap))
-        if self.is_open and isinstance(known, CachedRobots) and names_delay(known.body):
-            secs = self._delays.secs_in(known.in_utf8)
-            await self.store.end_visit(state.site.host, secs and max(secs, self._own_secs))
-        return known
+        gap = 0.0 if host is None else host.gap
+        if not (self.is_open and isinstance(known, CachedRobots)):
+            return known
+        secs = self._delays.secs_in(known.in_utf8) if names_delay(known.body) else 0.0
+        if secs > gap:
+            gap = max(secs, self._own_secs)
+            await self.store.end_visit(state.site.host, gap)
+        return replace(known, expires=max(known.expires, known.fetched + _VISITS * gap))
