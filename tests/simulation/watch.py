@@ -185,11 +185,11 @@ class Watch:
         """A page was allowed: by a copy that is fresh by clocks that are right?"""
         self._history.tell(process, "fetches", request)
         if self._history.clocks_are_right and not process.dead:
-            old = self._history.koster["KOSTER_STALE_IF_ERROR_SECS"] + _SKEW_SECS
-            fresh = [
+            now = self._now - self._history.koster["KOSTER_STALE_IF_ERROR_SECS"] - _SKEW_SECS
+            fresh = [  # a copy with a delay for ten delays at least
                 each
                 for each in self._known(process, origin_of(request.url))
-                if not each.status or self._now <= each.at + each.life_secs + old
+                if not each.status or now <= each.at + each.life_secs + 10 * delay_of(each.body)
             ]
             self._allowed(process, request, fresh)
 
