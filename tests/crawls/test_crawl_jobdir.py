@@ -96,11 +96,10 @@ async def test_a_repeat_that_the_dupefilter_allows_is_crawled_by_the_next_run(
     slow.page("/b", Reply(delay=2))
     dupefilter = {"DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter"}
     settings = jobdir | dupefilter | {"CONCURRENT_REQUESTS": 1}
-    then = [Request(site.url("/a"), priority=1), slow.url("/b"), site.url("/a")]
-    urls, arguments = slow.urls(1, "/first"), {"then": then}
-    running = crawl.start(Leads, urls=urls, settings=settings, arguments=arguments)
+    arguments = {"then": [Request(site.url("/a"), priority=1), slow.url("/b"), site.url("/a")]}
+    first = crawl.start(Leads, urls=slow.urls(1, "/first"), settings=settings, arguments=arguments)
     await crawl.until(lambda: len(slow.pages_asked) == 2)
-    await running.stop()
+    await first.stop()
     site.robots = OPEN
     await crawl(Leads, settings=settings)
     assert site.pages_asked == ["/a", "/a"]
@@ -149,3 +148,4 @@ async def test_a_dead_site_ends_in_its_errbacks_when_its_limit_has_passed_over_t
     assert third.finish_reason == "finished"
     assert sorted(url for url, _ in third.refused) == site.urls(3)
     assert site.asked("/robots.txt") == asked + 1
+    assert (await crawl(settings=settings)).refused == ()

@@ -32,6 +32,7 @@ _BEGIN = """
     DELETE FROM failed WHERE queue NOT IN (SELECT queue FROM parked)
     """
 _INSERT = "INSERT INTO parked VALUES (?, ?, ?, ?, ?)"
+_FORGET = "UPDATE parked SET fingerprint = NULL WHERE fingerprint NOTNULL"
 _LEFT = "SELECT queue, priority, number, fingerprint FROM parked ORDER BY 1, 2, 3"
 _AT = "FROM parked WHERE queue = ? AND priority = ? AND number = ?"
 
@@ -211,7 +212,7 @@ class ParkedFile:
             )
         try:
             if not self._left:  # Scrapy's queue has no request of the file twice
-                self._connection.execute("UPDATE parked SET fingerprint = NULL")
+                self._connection.execute(_FORGET)
             is_empty = self._connection.execute("SELECT 1 FROM parked").fetchone() is None
         except sqlite3.Error:
             is_empty = False
